@@ -39,8 +39,9 @@ struct RegisterWorkerRequest {
   std::uint32_t protocol_version = kProtocolVersion;
   std::string build;                 // shown in Admin, never compared
   bool draining = false;             // hand-over: may still report, gets nothing new (C17)
-  // What the worker still serves from, if its view is valid (C18).
+  // The last view, valid or not, and the proxies in it (C18).
   std::optional<domain::SnapshotVersion> held_version;
+  milliseconds held_valid_for{0};  // how long that view stays valid; 0: it has ended
   std::vector<ProxyId> held;
 };
 
