@@ -2,25 +2,24 @@
 
 #include <time.h>
 
-#include <cstdint>
-
 namespace proxypool::runtime {
 namespace {
 
-std::int64_t read_ns(clockid_t clock) noexcept {
-  timespec time{};
-  ::clock_gettime(clock, &time);  // cannot fail for these clocks
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+// Cannot fail: both clocks exist since Linux 2.6.39 and the pointer is valid.
+nanoseconds read(clockid_t clock) noexcept {
+  timespec at{};
+  ::clock_gettime(clock, &at);
+  return seconds{at.tv_sec} + nanoseconds{at.tv_nsec};
 }
 
 }  // namespace
 
 TimePoint boot_now() noexcept {
-  return TimePoint{nanoseconds{read_ns(CLOCK_BOOTTIME)}};
+  return TimePoint{read(CLOCK_BOOTTIME)};
 }
 
 WallTime wall_now() noexcept {
-  return WallTime{milliseconds{read_ns(CLOCK_REALTIME) / 1'000'000}};
+  return WallTime{std::chrono::floor<milliseconds>(read(CLOCK_REALTIME))};
 }
 
 }  // namespace proxypool::runtime

@@ -1,4 +1,4 @@
-// The two clocks of a process. Only runtime/ and net/ call these; everybody else takes `now`.
+// The one place that reads the clocks of the machine.
 //
 // Thread rule: any thread.
 #pragma once
@@ -7,9 +7,10 @@
 
 namespace proxypool::runtime {
 
-// CLOCK_BOOTTIME: steady, goes on while the machine is suspended. About 30 ns.
-TimePoint boot_now() noexcept;
-// CLOCK_REALTIME in milliseconds; may step.
-WallTime wall_now() noexcept;
+// CLOCK_BOOTTIME: steady, and counts the time that the machine was suspended.
+[[nodiscard]] TimePoint boot_now() noexcept;
+
+// UTC; may step.
+[[nodiscard]] WallTime wall_now() noexcept;
 
 }  // namespace proxypool::runtime
