@@ -6,7 +6,7 @@
 #pragma once
 
 #include "proxypool/base/time.hpp"
-#include "runtime/descriptor.hpp"
+#include "runtime/unique_fd.hpp"
 
 namespace proxypool::runtime {
 
@@ -19,8 +19,8 @@ class Alarm {
   void wake() noexcept;
 
  private:
-  Descriptor timer_;
-  Descriptor wakes_;
+  UniqueFd timer_;
+  UniqueFd wakes_;
 };
 
 }  // namespace proxypool::runtime

@@ -47,8 +47,8 @@ void unblock_signals() noexcept {
 
 Signals::Signals(std::function<void()> reload) : reload_(std::move(reload)) {
   const sigset_t set = handled_signals();
-  signals_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  end_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  signals_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  end_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   PP_ASSERT(signals_ && end_);
   thread_ = std::thread([this] { run(); });
 }

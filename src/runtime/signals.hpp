@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "runtime/alarm.hpp"
-#include "runtime/descriptor.hpp"
+#include "runtime/unique_fd.hpp"
 
 namespace proxypool::runtime {
 
@@ -40,8 +40,8 @@ class Signals {
   void run();
 
   const std::function<void()> reload_;
-  Descriptor signals_;
-  Descriptor end_;
+  UniqueFd signals_;
+  UniqueFd end_;
   Alarm stop_;
   std::atomic<bool> stop_requested_{false};
   std::thread thread_;
