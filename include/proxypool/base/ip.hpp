@@ -192,8 +192,7 @@ class Cidr {
   constexpr Cidr(IpAddress base, unsigned bits) noexcept : base_(base), bits_(bits) {}
 
   [[nodiscard]] bool contains(const IpAddress& address) const noexcept {
-    return address.is_v4() == base_.is_v4() &&
-           mask(address, prefix()) == mask(base_, prefix());
+    return address.is_v4() == base_.is_v4() && mask(address, prefix()) == mask(base_, prefix());
   }
   [[nodiscard]] std::string str() const { return base_.str() + "/" + std::to_string(bits_); }
   friend constexpr bool operator==(const Cidr&, const Cidr&) = default;
@@ -217,21 +216,21 @@ class Cidr {
 
 enum class IpClass : std::uint8_t {
   Public,
-  Unspecified,    // 0.0.0.0/8, ::
-  Loopback,       // 127/8, ::1
-  Private,        // 10/8, 172.16/12, 192.168/16
-  LinkLocal,      // 169.254/16, fe80::/10
-  UniqueLocal,    // fc00::/7
-  SharedNat,      // 100.64/10 (carrier-grade NAT)
-  Multicast,      // 224/4, ff00::/8
-  Broadcast,      // 240/4, 255.255.255.255
-  Metadata,       // 169.254.169.254, fd00:ec2::254 and kin
+  Unspecified,  // 0.0.0.0/8, ::
+  Loopback,     // 127/8, ::1
+  Private,      // 10/8, 172.16/12, 192.168/16
+  LinkLocal,    // 169.254/16, fe80::/10
+  UniqueLocal,  // fc00::/7
+  SharedNat,    // 100.64/10 (carrier-grade NAT)
+  Multicast,    // 224/4, ff00::/8
+  Broadcast,    // 240/4, 255.255.255.255
+  Metadata,     // 169.254.169.254, fd00:ec2::254 and kin
 };
 
 constexpr std::string_view to_string(IpClass c) noexcept {
-  constexpr std::string_view kNames[] = {"public",       "unspecified", "loopback",  "private",
-                                         "link_local",   "unique_local", "shared_nat", "multicast",
-                                         "broadcast",    "metadata"};
+  constexpr std::string_view kNames[] = {"public",     "unspecified",  "loopback",   "private",
+                                         "link_local", "unique_local", "shared_nat", "multicast",
+                                         "broadcast",  "metadata"};
   return kNames[static_cast<std::size_t>(c)];
 }
 
@@ -251,34 +250,53 @@ constexpr IpClass classify_v4(std::uint32_t a) noexcept {
   return IpClass::Public;
 }
 
-// The class of any address; an IPv4 address embedded in IPv6 (mapped, compatible, NAT64, 6to4,
-// Teredo, ISATAP) is judged by what it embeds, the worse of the two where both could be dialled.
+// The IPv4 addresses, in host order, that an IPv6 address carries and that somebody on the way may
+// dial in its place: mapped, compatible, translated, NAT64, 6to4, Teredo (server and client),
+// ISATAP.
+struct EmbeddedV4 {
+  std::array<std::uint32_t, 2> addresses{};
+  std::size_t count = 0;
+};
+constexpr EmbeddedV4 embedded_v4(const IpAddress& address) noexcept {
+  if (address.is_v4()) return {};
+  const std::uint32_t w0 = address.word(0);
+  const std::uint32_t w1 = address.word(4);
+  const std::uint32_t w2 = address.word(8);
+  const std::uint32_t w3 = address.low32();
+  const bool lowest = w0 == 0 && w1 == 0;
+  if (lowest && w2 == 0) {   // compatible, ::/96
+    if (w3 <= 1) return {};  // :: and ::1 are themselves
+    return {{w3}, 1};
+  }
+  if (lowest && w2 == 0x0000FFFF) return {{w3}, 1};                    // mapped
+  if (lowest && w2 == 0xFFFF0000) return {{w3}, 1};                    // translated, RFC 2765
+  if (w0 == 0x0064FF9B && w1 == 0 && w2 == 0) return {{w3}, 1};        // NAT64 /96
+  if (w0 == 0x0064FF9B && (w1 >> 16U) == 1) return {{w3}, 1};          // NAT64 local /48
+  if ((w0 >> 16U) == 0x2002) return {{(w0 << 16U) | (w1 >> 16U)}, 1};  // 6to4
+  if (w0 == 0x20010000) return {{w1, ~w3}, 2};                         // Teredo
+  if ((w2 & 0xFDFFFFFFU) == 0x00005EFE) return {{w3}, 1};              // ISATAP, RFC 5214
+  return {};
+}
+
+// The class of any address; one that embeds an IPv4 address is judged by what it embeds as well.
 constexpr IpClass classify(const IpAddress& address) noexcept {
   if (address.is_v4()) return classify_v4(address.low32());
   const std::uint32_t w0 = address.word(0);
   const std::uint32_t w1 = address.word(4);
   const std::uint32_t w2 = address.word(8);
   const std::uint32_t w3 = address.low32();
-  if (w0 == 0 && w1 == 0 && w2 == 0) {
-    if (w3 == 0) return IpClass::Unspecified;
-    if (w3 == 1) return IpClass::Loopback;
-    return classify_v4(w3);  // IPv4-compatible, ::/96
-  }
-  if (w0 == 0 && w1 == 0 && w2 == 0x0000FFFF) return classify_v4(w3);  // mapped
-  if (w0 == 0 && w1 == 0 && w2 == 0xFFFF0000) return classify_v4(w3);  // translated, RFC 2765
+  if (w0 == 0 && w1 == 0 && w2 == 0 && w3 == 0) return IpClass::Unspecified;
+  if (w0 == 0 && w1 == 0 && w2 == 0 && w3 == 1) return IpClass::Loopback;
   if ((w0 >> 24U) == 0xFF) return IpClass::Multicast;
   if (w0 == 0xFD000EC2 && w1 == 0 && w2 == 0 && w3 == 0x254) return IpClass::Metadata;
   if ((w0 >> 22U) == (0xFE800000U >> 22U)) return IpClass::LinkLocal;
   if ((w0 >> 22U) == (0xFEC00000U >> 22U)) return IpClass::Private;  // site-local, deprecated
   if ((w0 >> 25U) == (0xFC000000U >> 25U)) return IpClass::UniqueLocal;
-  if (w0 == 0x0064FF9B && w1 == 0 && w2 == 0) return classify_v4(w3);          // NAT64 /96
-  if (w0 == 0x0064FF9B && (w1 >> 16U) == 1) return classify_v4(w3);            // NAT64 local /48
-  if ((w0 >> 16U) == 0x2002) return classify_v4((w0 << 16U) | (w1 >> 16U));    // 6to4
-  if (w0 == 0x20010000) {                                                      // Teredo
-    const IpClass server = classify_v4(w1);
-    return server != IpClass::Public ? server : classify_v4(~w3);
+  const EmbeddedV4 embedded = embedded_v4(address);
+  for (std::size_t i = 0; i < embedded.count; ++i) {
+    const IpClass inner = classify_v4(embedded.addresses[i]);
+    if (inner != IpClass::Public) return inner;
   }
-  if ((w2 & 0xFDFFFFFFU) == 0x00005EFE) return classify_v4(w3);  // ISATAP, RFC 5214
   return IpClass::Public;
 }
 
