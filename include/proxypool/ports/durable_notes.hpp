@@ -25,8 +25,10 @@ class DurableNotes {
   virtual ~DurableNotes() = default;
   // Nothing when the note was never saved.
   virtual Result<std::optional<std::string>> load(std::string_view name) = 0;
-  // Durable when it answers ok.
+  // Durable when it answers ok. Corrupt while a damaged file waits for a person.
   virtual Status save(std::string_view name, std::string_view bytes) = 0;
+  // What is wrong with a note that was loaded, with its remedy; empty: nothing.
+  [[nodiscard]] virtual std::string damage(std::string_view name) = 0;
 };
 
 }  // namespace proxypool::ports

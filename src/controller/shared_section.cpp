@@ -1,0 +1,74 @@
+#include "controller/shared_section.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace proxypool::controller {
+
+namespace {
+
+template <class State, class Id>
+const State* find(const std::vector<State>& states, const Id State::*key, const Id& id) {
+  const auto found = std::find_if(states.begin(), states.end(),
+                                  [&](const State& state) { return state.*key == id; });
+  return found == states.end() ? nullptr : &*found;
+}
+
+std::vector<domain::SnapshotUpstream> upstreams_of(const config::Config& config,
+                                                   const Switches& switches) {
+  std::vector<domain::SnapshotUpstream> upstreams;
+  upstreams.reserve(config.upstreams.size());
+  for (const config::UpstreamConfig& upstream : config.upstreams) {
+    const auto* state = find(switches.upstreams, &ports::UpstreamState::upstream, upstream.id);
+    upstreams.push_back({upstream.id, upstream.enabled && (!state || state->enabled)});
+  }
+  return upstreams;
+}
+
+domain::SnapshotRouting routing_of(const config::Config& config,
+                                   const config::RoutingConfig& routing,
+                                   const ports::RoutingState* state) {
+  domain::SnapshotRouting out;
+  out.id = routing.id;
+  out.enabled = routing.enabled && (!state || state->enabled);
+  out.match = routing.match;
+  out.strategy = routing.strategy;
+  out.balancer = routing.balancer;
+  out.upstreams = routing.upstreams;
+  if (routing.strategy == domain::Strategy::Sequential && !routing.upstreams.empty()) {
+    out.current = state && state->current ? *state->current : routing.upstreams.front().id;
+  }
+  out.on_unavailable = routing.on_unavailable;
+  out.attempts_max = config.gateway.retry.attempts_max;
+  return out;
+}
+
+}  // namespace
+
+SharedSection make_shared_section(const config::Config& config,
+                                  const std::vector<HashedClient>& clients,
+                                  const Switches& switches) {
+  SharedSection section;
+  section.upstreams = upstreams_of(config, switches);
+  for (const config::RoutingConfig& routing : config.routings) {
+    const auto* state = find(switches.routings, &ports::RoutingState::routing, routing.id);
+    section.routings.push_back(routing_of(config, routing, state));
+  }
+  for (const config::ClientConfig& client : config.clients) {
+    const auto* hashed = find(clients, &HashedClient::name, client.name);
+    domain::SnapshotClient out;
+    out.name = client.name;
+    out.groups = client.groups;
+    if (hashed) out.gateway_secret = hashed->gateway_secret;
+    section.clients.push_back(std::move(out));
+  }
+  section.policy.use_suspect = config.gateway.use_suspect;
+  section.policy.unsafe_before_send = config.gateway.retry.unsafe_before_send;
+  section.policy.deny_cidrs = config.gateway.target.deny_cidrs;
+  section.policy.allow_cidrs = config.gateway.target.allow_cidrs;
+  section.policy.deny_hosts = config.gateway.target.deny_hosts;
+  section.policy.allow_ports = config.gateway.target.allow_ports;
+  return section;
+}
+
+}  // namespace proxypool::controller

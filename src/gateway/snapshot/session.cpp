@@ -1,0 +1,273 @@
+#include "gateway/snapshot/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "proxypool/domain/cluster/digest.hpp"
+
+namespace proxypool::gateway {
+
+namespace {
+
+bool refuses_us(ErrorCode code) noexcept {
+  return code == ErrorCode::Unauthenticated || code == ErrorCode::Forbidden ||
+         code == ErrorCode::InvalidArgument;
+}
+
+}  // namespace
+
+Session::Session(SessionSettings settings, ports::WorkerControl& control, ViewSink& sink,
+                 ports::Crypto& crypto, Clock& clock, Random& random)
+    : settings_(std::move(settings)),
+      control_(control),
+      sink_(sink),
+      crypto_(crypto),
+      clock_(clock),
+      random_(random),
+      backoff_(settings_.backoff_min) {}
+
+SessionStatus Session::status() const {
+  return state_.with([](const State& state) { return state.status; });
+}
+
+void Session::drain() {
+  state_.with([](State& state) { state.draining = true; });
+}
+
+void Session::cancel() {
+  const auto stream = state_.with([](const State& state) { return state.stream; });
+  if (stream) stream->cancel();
+}
+
+TimePoint Session::watch_step(TimePoint now) {
+  const auto stream = state_.with([](const State& state) { return state.stream; });
+  if (state_.with([](const State& state) { return state.left; })) return kNever;
+  if (!stream) return now < retry_at_ ? retry_at_ : register_now(now);
+  auto push = stream->next(Deadline::after(now, settings_.watch_slice));
+  if (push) return handle(*std::move(push), clock_.now());
+  if (push.error().code == ErrorCode::DeadlineExceeded) return now;
+  return fail(push.error(), clock_.now());
+}
+
+TimePoint Session::register_now(TimePoint now) {
+  ports::RegisterWorkerRequest request;
+  request.cluster_id = settings_.cluster_id;
+  request.environment = settings_.environment;
+  request.worker = settings_.worker;
+  request.instance = settings_.instance;
+  request.zone = settings_.zone;
+  request.build = settings_.build;
+  request.draining = state_.with([](const State& state) { return state.draining; });
+  if (auto held = sink_.held()) {
+    request.held_version = held->version;
+    request.held = std::move(held->proxies);
+    if (held->valid_until > now) {
+      request.held_valid_for =
+          std::chrono::duration_cast<milliseconds>(held->valid_until - now);
+    }
+  }
+  auto answer =
+      control_.register_worker(request, Deadline::after(now, settings_.call_timeout));
+  if (!answer) return fail(answer.error(), clock_.now());
+  auto stream =
+      control_.watch_snapshots(settings_.worker, answer->session, request.held_version);
+  if (!stream) return fail(stream.error(), clock_.now());
+  state_.with([&](State& state) {
+    state.answer = *answer;
+    state.registered_at = now;
+    state.sent = {};
+    state.sequence = 0;
+    state.acknowledged = {};
+    state.acknowledged_epoch = {};
+    state.stream = *std::move(stream);
+    state.status.registered = true;
+    ++state.status.counters.registrations;
+  });
+  return now;
+}
+
+TimePoint Session::fail(const Error& error, TimePoint now) {
+  state_.with([&](State& state) {
+    state.stream.reset();
+    state.answer.reset();
+    state.status.registered = false;
+    state.status.warning = error.message;
+    ++state.status.counters.failures;
+    // Before the first view a refusal can only be a wrong set-up. Later the worker serves what it
+    // has, and ends when its tunnels have (GW-50).
+    const bool ended = !state.status.orphans_end || now >= *state.status.orphans_end;
+    state.status.terminal = refuses_us(error.code) && ended;
+  });
+  // A replaced session says nothing about the controller's health: register again soon.
+  const auto jitter = std::chrono::duration_cast<nanoseconds>(
+      std::chrono::duration<double, std::milli>(static_cast<double>(backoff_.count()) *
+                                                random_.unit()));
+  retry_at_ = now + jitter;
+  backoff_ = std::min(backoff_ * 2, settings_.backoff_max);
+  return retry_at_;
+}
+
+TimePoint Session::handle(ports::Push push, TimePoint now) {
+  if (auto* full = std::get_if<ports::FullPush>(&push)) return take_full(std::move(*full), now);
+  return take_extend(std::get<ports::ExtendPush>(push));
+}
+
+TimePoint Session::base_of(std::uint64_t report_sequence) const {
+  return state_.with([&](const State& state) {
+    const Sent& sent = state.sent[report_sequence % state.sent.size()];
+    return report_sequence != 0 && sent.sequence == report_sequence ? sent.at
+                                                                    : state.registered_at;
+  });
+}
+
+TimePoint Session::valid_until(TimePoint base, milliseconds valid_for) const {
+  return state_.with([&](const State& state) {
+    const milliseconds margin = state.answer ? state.answer->margin : milliseconds{2'000};
+    return base + std::max(valid_for - margin, milliseconds{0});
+  });
+}
+
+ports::SnapshotAck Session::apply(const ports::FullPush& push, TimePoint now) {
+  ports::SnapshotAck ack;
+  ack.worker = settings_.worker;
+  ack.version = push.snapshot->version;
+  ack.epoch = push.snapshot->epoch;
+  ack.digest = push.digest;
+  const TimePoint base = base_of(push.report_sequence);
+  const TimePoint until = valid_until(base, push.valid_for);
+  const auto digest = domain::digest_of(
+      *push.snapshot, [this](std::string_view bytes) { return crypto_.sha256(bytes); });
+  Result<std::vector<ports::RejectedEntry>> applied = [&]() -> decltype(applied) {
+    if (digest != push.digest) {
+      return Error{ErrorCode::Corrupt, Origin::Internal, "the digest does not match"};
+    }
+    if (until <= now) {
+      return Error{ErrorCode::Stale, Origin::Internal, "the snapshot's validity has ended"};
+    }
+    return sink_.apply(push.snapshot, {base, push.store_now}, until);
+  }();
+  if (applied) {
+    ack.status = ports::AckStatus::Applied;
+    ack.rejected = *std::move(applied);
+  } else {
+    ack.status = ports::AckStatus::Rejected;
+    ack.reason = applied.error().message;
+  }
+  state_.with([&](State& state) {
+    if (!state.answer) return;
+    ack.session = state.answer->session;
+    if (ack.status != ports::AckStatus::Applied) {
+      ++state.status.counters.snapshots_rejected;
+      state.status.warning = "snapshot refused: " + ack.reason;
+      return;
+    }
+    ++state.status.counters.snapshots_applied;
+    state.status.version = ack.version;
+    state.status.valid_until = until;
+    state.status.orphans_end = until + state.answer->margin + state.answer->orphan_grace;
+  });
+  return ack;
+}
+
+TimePoint Session::take_full(ports::FullPush push, TimePoint now) {
+  const ports::SnapshotAck ack = apply(push, now);
+  const TimePoint done = clock_.now();
+  const auto sent = control_.acknowledge(ack, Deadline::after(done, settings_.call_timeout));
+  if (!sent) return fail(sent.error(), clock_.now());
+  if (ack.status == ports::AckStatus::Applied) {
+    backoff_ = settings_.backoff_min;
+    state_.with([&](State& state) {
+      state.acknowledged = ack.version;
+      state.acknowledged_epoch = ack.epoch;
+      state.status.warning.clear();
+    });
+  }
+  return done;
+}
+
+TimePoint Session::take_extend(const ports::ExtendPush& push) {
+  const bool ours = state_.with([&](const State& state) {
+    return state.acknowledged == push.version && state.acknowledged_epoch == push.epoch;
+  });
+  const TimePoint now = clock_.now();
+  if (!ours) {
+    return fail({ErrorCode::Stale, Origin::Internal, "an extension names a version not held"},
+                now);
+  }
+  const TimePoint base = base_of(push.report_sequence);
+  const TimePoint until = valid_until(base, push.valid_for);
+  sink_.extend({base, push.store_now}, until, push.revoked);
+  state_.with([&](State& state) {
+    ++state.status.counters.extends;
+    state.status.warning.clear();
+    if (!state.answer) return;
+    state.status.valid_until = until;
+    state.status.orphans_end = until + state.answer->margin + state.answer->orphan_grace;
+  });
+  backoff_ = settings_.backoff_min;
+  return now;
+}
+
+TimePoint Session::report_step(TimePoint now) {
+  constexpr milliseconds kIdle{100};  // without a session: how often to look for one
+  if (now < next_report_) return next_report_;
+  ports::RuntimeReport report;
+  report.worker = settings_.worker;
+  // Read before the counts: a version acknowledged in between does not vouch for them.
+  const auto interval = state_.with([&](State& state) -> std::optional<milliseconds> {
+    if (!state.answer || state.left) return std::nullopt;
+    report.session = state.answer->session;
+    report.sequence = ++state.sequence;
+    report.version = state.acknowledged;
+    report.epoch = state.acknowledged_epoch;
+    report.draining = state.draining;
+    state.sent[report.sequence % state.sent.size()] = {report.sequence, now};
+    return state.answer->report_interval;
+  });
+  if (!interval) return now + kIdle;
+  report.counts = sink_.counts();
+  const auto answer =
+      control_.report_runtime(report, Deadline::after(now, settings_.call_timeout));
+  const bool current = state_.with([&](State& state) {
+    if (answer) ++state.status.counters.reports;
+    return state.answer && state.answer->session == report.session;
+  });
+  if (!answer && current) {
+    state_.with([&](State& state) {
+      ++state.status.counters.failures;
+      state.status.warning = answer.error().message;
+    });
+    // The watcher owns the session: ending its stream makes it register again.
+    if (answer.error().code == ErrorCode::Stale) cancel();
+  }
+  if (answer && !answer->revoke.empty()) {
+    const auto held = sink_.held();
+    if (held) sink_.extend({}, held->valid_until, answer->revoke);
+  }
+  next_report_ = now + *interval;
+  return next_report_;
+}
+
+Status Session::leave(Deadline deadline) {
+  ports::RuntimeReport report;
+  report.worker = settings_.worker;
+  report.final_report = true;
+  report.draining = true;
+  const bool registered = state_.with([&](State& state) {
+    state.left = true;
+    if (!state.answer) return false;
+    report.session = state.answer->session;
+    report.sequence = ++state.sequence;
+    report.version = state.acknowledged;
+    report.epoch = state.acknowledged_epoch;
+    return true;
+  });
+  if (!registered) return ok();
+  report.counts = sink_.counts();
+  const auto answer = control_.report_runtime(report, deadline);
+  cancel();
+  if (!answer) return answer.error();
+  return ok();
+}
+
+}  // namespace proxypool::gateway

@@ -1,0 +1,51 @@
+// ViewSink: where the session puts what it received, and where it reads what is in flight.
+//
+// The session knows no serving thread; this interface is all that it sees of them.
+//
+// Thread rule: apply() and extend() one thread at a time (the session's); the rest from any thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "proxypool/base/id.hpp"
+#include "proxypool/base/result.hpp"
+#include "proxypool/base/time.hpp"
+#include "proxypool/domain/cluster/snapshot.hpp"
+#include "proxypool/ports/control_plane.hpp"
+
+namespace proxypool::gateway {
+
+// How a push's times become moments on the worker's own clock: `store_now` was read by the
+// controller at or after `base`, so every moment derived from it is early rather than late (CP-9).
+struct TimeMap {
+  TimePoint base;
+  StoreTime store_now;
+  [[nodiscard]] TimePoint at(StoreTime time) const noexcept { return base + (time - store_now); }
+};
+
+struct HeldView {
+  domain::SnapshotVersion version;
+  TimePoint valid_until;
+  std::vector<ProxyId> proxies;
+};
+
+class ViewSink {
+ public:
+  virtual ~ViewSink() = default;
+  // Compiles the snapshot aside, publishes it, and answers once every serving thread uses it: the
+  // entries that were quarantined. An error refuses the version as a whole; the old view stands.
+  virtual Result<std::vector<ports::RejectedEntry>> apply(
+      std::shared_ptr<const domain::WorkerSnapshot> snapshot, const TimeMap& times,
+      TimePoint valid_until) = 0;
+  // Moves the end of the current view and takes proxies out of it.
+  virtual void extend(const TimeMap& times, TimePoint valid_until,
+                      const std::vector<ProxyId>& revoked) = 0;
+  // Everything that is reserved or active, removed proxies included.
+  virtual std::vector<ports::ProxyCount> counts() = 0;
+  // The last view, valid or not.
+  virtual std::optional<HeldView> held() = 0;
+};
+
+}  // namespace proxypool::gateway
