@@ -5,6 +5,8 @@
 // Thread rule: any thread.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -63,6 +65,12 @@ class BoundedQueue {
     ready_.wait(lock, [&] { return closed_ || !items_.empty(); });
     return take_locked();
   }
+  // Like pop, but waits no longer than `limit`.
+  [[nodiscard]] std::optional<T> pop_for(std::chrono::nanoseconds limit) {
+    std::unique_lock lock(mutex_);
+    ready_.wait_for(lock, std::min(limit, kWaitMax), [&] { return closed_ || !items_.empty(); });
+    return take_locked();
+  }
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -82,6 +90,9 @@ class BoundedQueue {
     items_.pop_front();
     return item;
   }
+
+  // A condition variable adds the wait to a clock; a longer one would overflow.
+  static constexpr std::chrono::nanoseconds kWaitMax = std::chrono::hours(24);
 
   const std::size_t items_max_;
   mutable std::mutex mutex_;

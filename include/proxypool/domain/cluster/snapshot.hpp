@@ -40,6 +40,7 @@ struct SnapshotCredential {
   std::string username;
   SecretString password;
   CredentialVersion version;
+  friend bool operator==(const SnapshotCredential&, const SnapshotCredential&) = default;
 };
 
 struct SnapshotProxy {
@@ -54,12 +55,14 @@ struct SnapshotProxy {
   std::optional<StoreTime> expires_at;
   Attributes attributes;
   Tags tags;
+  friend bool operator==(const SnapshotProxy&, const SnapshotProxy&) = default;
 };
 
 // An upstream as routings see it; disabled ones travel so that their absence is explained.
 struct SnapshotUpstream {
   UpstreamId id;
   bool enabled = true;
+  friend bool operator==(const SnapshotUpstream&, const SnapshotUpstream&) = default;
 };
 
 struct RoutingUpstream {
@@ -94,6 +97,7 @@ struct SnapshotRouting {
   std::uint32_t waiters_max = 0;
   std::uint32_t attempts_max = 2;  // different proxies for a safe method
   std::uint32_t in_flight_max = 0;  // 0: no limit of its own
+  friend bool operator==(const SnapshotRouting&, const SnapshotRouting&) = default;
 };
 
 // A caller as the gateway must know it. The secret travels as a digest only.
@@ -104,6 +108,7 @@ struct SnapshotClient {
   std::uint32_t rate_per_second = 0;  // this worker's share; 0: no limit
   std::uint32_t burst = 0;
   std::uint32_t in_flight_max = 0;
+  friend bool operator==(const SnapshotClient&, const SnapshotClient&) = default;
 };
 
 // What the gateway obeys beside routings: destinations, retries, SUSPECT use.
@@ -114,6 +119,7 @@ struct SnapshotPolicy {
   std::vector<Cidr> allow_cidrs;
   std::vector<std::string> deny_hosts;
   std::vector<std::uint16_t> allow_ports;  // empty: every port
+  friend bool operator==(const SnapshotPolicy&, const SnapshotPolicy&) = default;
 };
 
 struct WorkerSnapshot {
@@ -126,6 +132,7 @@ struct WorkerSnapshot {
   SnapshotPolicy policy;
   std::vector<SnapshotCredential> credentials;
   std::vector<SnapshotProxy> proxies;
+  friend bool operator==(const WorkerSnapshot&, const WorkerSnapshot&) = default;
 };
 
 }  // namespace proxypool::domain

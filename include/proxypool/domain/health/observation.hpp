@@ -59,6 +59,7 @@ struct CheckTask {
   std::string target_host;  // CONNECT to it
   std::uint16_t target_port = 0;
   milliseconds timeout{5000};
+  friend bool operator==(const CheckTask&, const CheckTask&) = default;
 };
 
 // What a probe found. `checked_at` is set by the controller from its store's clock when the report
@@ -70,6 +71,7 @@ struct Observation {
   bool passed = false;
   Failure failure;
   milliseconds latency{0};
+  friend bool operator==(const Observation&, const Observation&) = default;
 };
 
 }  // namespace proxypool::domain
