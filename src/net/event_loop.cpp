@@ -123,13 +123,13 @@ void EventLoop::defer(Deferred& work) noexcept {
 void EventLoop::run_deferred() {
   if (!deferred_.deferred()) return;
   // A marker in the list: what is deferred from now on stands behind it, for the next turn.
-  DeferredHead marker;
-  defer(marker);
-  while (deferred_.next_ != &marker) {
+  defer(turn_end_);
+  while (deferred_.next_ != &turn_end_) {
     Deferred& work = *deferred_.next_;
     work.undefer();
     work.on_turn();
   }
+  turn_end_.undefer();
 }
 
 void EventLoop::run_posted() {

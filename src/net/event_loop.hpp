@@ -120,6 +120,7 @@ class EventLoop {
   std::size_t next_event_ = 0;
   std::size_t event_count_ = 0;
   DeferredHead deferred_;
+  DeferredHead turn_end_;
   Guarded<std::vector<std::function<void()>>> posted_;
   std::vector<std::function<void()>> running_;
   std::atomic<bool> pending_{false};  // something is posted and the loop knows or will be told
