@@ -58,6 +58,10 @@ class ThreadCells {
   [[nodiscard]] double sum_double(std::size_t cell) const {
     return fold<double>(cell, [](std::uint64_t bits) { return std::bit_cast<double>(bits); });
   }
+  // One for each thread that adds, or one that was left by a thread that ended.
+  [[nodiscard]] std::size_t blocks() const {
+    return blocks_->with([](const Blocks& blocks) { return blocks.all.size(); });
+  }
 
  private:
   struct Freed {
