@@ -14,9 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
+#include "proxypool/base/hash.hpp"
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/limits.hpp"
 #include "proxypool/domain/proxy/proxy.hpp"
@@ -67,23 +67,11 @@ constexpr std::size_t unowned_target(const ReservePolicy& policy, std::size_t av
 
 namespace detail {
 
-constexpr std::uint64_t mix(std::uint64_t z) noexcept {
-  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31U);
-}
-
-constexpr std::uint64_t hash_text(std::string_view text) noexcept {
-  std::uint64_t h = 0xCBF29CE484222325U;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-  return mix(h);
-}
-
 // A weighted score: with u uniform in (0, 1), the chance of -w / ln(u) to be the highest is w over
 // the sum of all weights.
 inline double rendezvous_score(std::uint64_t worker_hash, ProxyId proxy,
                                std::uint32_t weight) noexcept {
-  const std::uint64_t h = mix(worker_hash ^ mix(proxy.value() + 0x9E3779B97F4A7C15U));
+  const std::uint64_t h = mix64(worker_hash ^ mix64(proxy.value()));
   const double u = (static_cast<double>(h >> 11U) + 0.5) * 0x1.0p-53;
   return -static_cast<double>(weight) / std::log(u);
 }
@@ -93,7 +81,7 @@ class OwnershipPlanner {
   OwnershipPlanner(std::vector<LiveWorker>& workers, std::size_t moves_max)
       : workers_(workers), moves_left_(moves_max) {
     hashes_.reserve(workers.size());
-    for (const LiveWorker& worker : workers) hashes_.push_back(hash_text(worker.id.str()));
+    for (const LiveWorker& worker : workers) hashes_.push_back(hash64(worker.id.str()));
   }
 
   OwnershipPlan plan(const std::vector<OwnableProxy>& proxies, std::size_t reserve) {
@@ -107,7 +95,7 @@ class OwnershipPlanner {
     }
     // The reserve is made of the same proxies each time, so that it does not wander.
     const auto by_hash = [](const OwnableProxy* a, const OwnableProxy* b) {
-      return mix(a->id.value()) < mix(b->id.value());
+      return mix64(a->id.value()) < mix64(b->id.value());
     };
     std::sort(unowned.begin(), unowned.end(), by_hash);
     std::sort(owned.begin(), owned.end(), by_hash);
