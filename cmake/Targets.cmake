@@ -1,6 +1,10 @@
 # Helpers, so that each target is three or four lines.
 include(GoogleTest)
 
+# What ThreadSanitizer runs: the test programs labelled `tsan`, and nothing else.
+add_custom_target(pp_tsan_tests)
+add_custom_target(pp_fuzz_targets)
+
 # pp_library(NAME SOURCES a.cpp … DEPS proxypool::core …): a static library proxypool::NAME.
 function(pp_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
@@ -33,12 +37,18 @@ function(pp_test name)
     proxypool_options)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if("tsan" IN_LIST ARG_LABELS)
+    add_dependencies(pp_tsan_tests ${name})
+  endif()
 endfunction()
 
 # pp_benchmark(NAME SOURCES … DEPS …): a Google Benchmark program; ctest runs it briefly, so that
 # it cannot rot. Real figures come from a release build, run by hand.
 function(pp_benchmark name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(PROXYPOOL_SANITIZE)
+    return()  # a figure from such a build says nothing
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark proxypool_options)
@@ -56,6 +66,7 @@ function(pp_fuzz name)
   if(PROXYPOOL_FUZZ)
     add_executable(${name} ${ARG_SOURCES})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(pp_fuzz_targets ${name})
   else()
     add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
     add_test(NAME ${name}_corpus COMMAND ${name} ${ARG_CORPUS})
