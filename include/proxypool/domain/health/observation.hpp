@@ -37,8 +37,8 @@ enum class FailureKind : std::uint8_t {
 };
 
 constexpr std::string_view to_string(FailureKind kind) noexcept {
-  constexpr std::string_view kNames[] = {"none",     "refused",     "timeout", "reset", "auth_rejected",
-                                         "protocol", "unreachable", "other"};
+  constexpr std::string_view kNames[] = {"none",          "refused",  "timeout",     "reset",
+                                         "auth_rejected", "protocol", "unreachable", "other"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

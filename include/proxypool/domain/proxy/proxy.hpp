@@ -56,7 +56,8 @@ struct Credential {
   friend bool operator==(const Credential&, const Credential&) = default;
 };
 
-// 22 characters: base64url of the first 16 bytes of HMAC-SHA-256(identity key, user ‖ 0 ‖ password).
+// 22 characters: base64url of the first 16 bytes of HMAC-SHA-256(identity key, user ‖ 0 ‖
+// password).
 using CredentialVersion = NameId<struct CredentialVersionTag>;
 
 // What a provider yields: parsed and canonical, not yet admitted.
@@ -82,9 +83,9 @@ enum class ProxyState : std::uint8_t {
 inline constexpr std::size_t kProxyStates = 9;
 
 constexpr std::string_view to_string(ProxyState state) noexcept {
-  constexpr std::string_view kNames[kProxyStates] = {"fetched",   "checking", "available",
+  constexpr std::string_view kNames[kProxyStates] = {"fetched",   "checking",  "available",
                                                      "suspect",   "unhealthy", "draining",
-                                                     "extracted", "expired",  "removed"};
+                                                     "extracted", "expired",   "removed"};
   return kNames[static_cast<std::size_t>(state)];
 }
 

@@ -1,7 +1,8 @@
 // How long a proxy lives: vendor expiry, defaults, maximum, safety margin, renewals (CT-22, C19).
 //
-// A vendor's word about its own proxy is believed up to pool.maxTTL from the moment it was given.
-// Lists have no default: an entry without an expiry has none, and it ends when its line does.
+// No life is longer than pool.maxTTL from its beginning, whatever the vendor says and however often
+// it is renewed; the proxy may begin another one. Lists have no default: an entry without an expiry
+// has none, and it ends when its line does.
 //
 // Thread rule: pure functions.
 #pragma once
@@ -27,9 +28,9 @@ struct Life {
   friend bool operator==(const Life&, const Life&) = default;
 };
 
-// The life that a sighting at `now` would give.
+// The life that a sighting at `now` gives to a proxy that was born then, or earlier.
 constexpr Life life_from(const std::optional<StoreTime>& vendor_expiry, const TtlPolicy& policy,
-                         StoreTime now) noexcept {
+                         StoreTime now, StoreTime born) noexcept {
   Life life;
   if (vendor_expiry) {
     life.expires_at = vendor_expiry;
@@ -38,7 +39,7 @@ constexpr Life life_from(const std::optional<StoreTime>& vendor_expiry, const Tt
     life.expires_at = now + *policy.default_ttl;
   }
   if (life.expires_at && policy.max_ttl) {
-    life.expires_at = std::min(*life.expires_at, now + *policy.max_ttl);
+    life.expires_at = std::min(*life.expires_at, born + *policy.max_ttl);
   }
   if (life.expires_at) life.usable_until = *life.expires_at - policy.safety_margin;
   return life;
@@ -62,7 +63,7 @@ constexpr std::optional<Life> renewed(const Proxy& proxy,
                          proxy.state == ProxyState::Suspect || proxy.state == ProxyState::Unhealthy;
   if (!renewable || !proxy.expires_at || now >= *proxy.expires_at) return std::nullopt;
   if (!vendor_expiry && proxy.vendor_expiry) return std::nullopt;  // a default renews a default
-  const Life life = life_from(vendor_expiry, policy, now);
+  const Life life = life_from(vendor_expiry, policy, now, proxy.created_at);
   if (!life.expires_at || *life.expires_at <= *proxy.expires_at) return std::nullopt;
   return life;
 }

@@ -269,24 +269,24 @@ TtlPolicy policy() {
 }
 
 TEST(Ttl, TheMarginComesOffTheExpiryCT22) {
-  const Life vendor = life_from(at(100), policy(), at(0));
+  const Life vendor = life_from(at(100), policy(), at(0), at(0));
   EXPECT_EQ(vendor, (Life{at(100), at(70), true}));
-  EXPECT_EQ(life_from({}, policy(), at(0)), (Life{at(300), at(270), false}));
-  EXPECT_EQ(life_from(at(99'999), policy(), at(0)), (Life{at(3600), at(3570), true}));
+  EXPECT_EQ(life_from({}, policy(), at(0), at(0)), (Life{at(300), at(270), false}));
+  EXPECT_EQ(life_from(at(99'999), policy(), at(0), at(0)), (Life{at(3600), at(3570), true}));
 }
 
 TEST(Ttl, AListEntryWithoutAnExpiryHasNoneC19) {
   TtlPolicy list = policy();
   list.default_ttl.reset();
-  const Life life = life_from({}, list, at(0));
+  const Life life = life_from({}, list, at(0), at(0));
   EXPECT_EQ(life, Life{});
   EXPECT_TRUE(admissible(life, at(1'000'000)));
 }
 
 TEST(Ttl, WhatArrivesPastItsMarginIsNotAdmitted) {
-  EXPECT_TRUE(admissible(life_from(at(31), policy(), at(0)), at(0)));
-  EXPECT_FALSE(admissible(life_from(at(30), policy(), at(0)), at(0)));
-  EXPECT_FALSE(admissible(life_from(at(-5), policy(), at(0)), at(0)));
+  EXPECT_TRUE(admissible(life_from(at(31), policy(), at(0), at(0)), at(0)));
+  EXPECT_FALSE(admissible(life_from(at(30), policy(), at(0), at(0)), at(0)));
+  EXPECT_FALSE(admissible(life_from(at(-5), policy(), at(0), at(0)), at(0)));
 }
 
 Proxy living(bool vendor_expiry) {
@@ -304,6 +304,14 @@ TEST(Ttl, TheOwnersResightingRenewsADefaultAndTakesALaterVendorExpiryC19) {
   EXPECT_EQ(renewed(living(false), at(200), policy(), at(50)), (Life{at(200), at(170), true}));
   EXPECT_FALSE(renewed(living(true), at(100), policy(), at(50)).has_value());
   EXPECT_FALSE(renewed(living(false), at(99), policy(), at(50)).has_value());
+}
+
+TEST(Ttl, NoRenewalMakesALifeLongerThanTheMaximumCT22) {
+  Proxy p = living(false);
+  p.expires_at = at(3'500);
+  EXPECT_EQ(renewed(p, {}, policy(), at(3'400)), (Life{at(3'600), at(3'570), false}));
+  p.expires_at = at(3'600);
+  EXPECT_FALSE(renewed(p, at(9'999), policy(), at(3'500)).has_value());
 }
 
 TEST(Ttl, NothingRenewsAProxyThatIsExtractedOrLeavingC19) {
