@@ -21,6 +21,7 @@
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/time.hpp"
+#include "proxypool/domain/activitypool/session.hpp"
 #include "proxypool/domain/cluster/snapshot.hpp"
 #include "proxypool/domain/health/observation.hpp"
 
@@ -37,8 +38,8 @@ struct RegisterWorkerRequest {
   InstanceId instance;
   std::string zone;
   std::uint32_t protocol_version = kProtocolVersion;
-  std::string build;                 // shown in Admin, never compared
-  bool draining = false;             // hand-over: may still report, gets nothing new (C17)
+  std::string build;      // shown in Admin, never compared
+  bool draining = false;  // hand-over: may still report, gets nothing new (C17)
   // The last view, valid or not, and the proxies in it (C18).
   std::optional<domain::SnapshotVersion> held_version;
   milliseconds held_valid_for{0};  // how long that view stays valid; 0: it has ended
@@ -51,7 +52,7 @@ struct RegisterWorkerAnswer {
   milliseconds stale_age_max{60'000};  // = controlPlane.lease (C9)
   milliseconds report_interval{1'000};
   milliseconds margin{2'000};
-  milliseconds orphan_grace{30'000};   // tunnels end this long after the lease (C16)
+  milliseconds orphan_grace{30'000};  // tunnels end this long after the lease (C16)
 };
 
 // A complete picture. `report_sequence` is the last report processed before `valid_for` was set; 0:
@@ -76,7 +77,7 @@ struct ExtendPush {
 
 using Push = std::variant<FullPush, ExtendPush>;
 
-enum class AckStatus : std::uint8_t { Applied, Rejected, Busy };
+using domain::AckStatus;
 
 struct RejectedEntry {
   ProxyId proxy;
@@ -90,8 +91,8 @@ struct SnapshotAck {
   Epoch epoch;
   domain::SnapshotDigest digest{};
   AckStatus status = AckStatus::Applied;
-  std::string reason;                  // of a rejection
-  milliseconds retry_after{0};         // of Busy
+  std::string reason;                   // of a rejection
+  milliseconds retry_after{0};          // of Busy
   std::vector<RejectedEntry> rejected;  // quarantined proxies of an applied version; at most 1,000
 };
 

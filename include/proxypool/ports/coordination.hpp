@@ -27,11 +27,12 @@ struct LeaderTerm {
 
 struct PermitRequest {
   UpstreamId upstream;
-  LeaderTerm term;              // a stale term gets nothing
+  std::string leader;  // the name that lead() was called with
+  LeaderTerm term;     // a stale term gets nothing
   milliseconds request_interval{0};
   std::uint32_t in_flight_max = 1;
-  std::uint64_t total_max = 0;  // 0: no limit; counts from the last reset (C11)
-  std::uint32_t expected = 0;   // reserved against total_max until settled
+  std::uint64_t total_max = 0;    // 0: no limit; counts from the last reset (C11)
+  std::uint32_t expected = 0;     // reserved against total_max until settled
   milliseconds lifetime{60'000};  // unsettled after it: `expected` counts as spent
 };
 
@@ -59,9 +60,8 @@ class Coordination {
   virtual ~Coordination() = default;
 
   // Becomes or stays leader of `name`; nothing when another holder's term still runs.
-  virtual Result<std::optional<LeaderTerm>> lead(const std::string& name,
-                                                 const InstanceId& holder, milliseconds lease,
-                                                 Deadline deadline) = 0;
+  virtual Result<std::optional<LeaderTerm>> lead(const std::string& name, const InstanceId& holder,
+                                                 milliseconds lease, Deadline deadline) = 0;
   virtual Status resign(const std::string& name, const InstanceId& holder, Deadline deadline) = 0;
 
   virtual Result<PermitAnswer> acquire_permit(const PermitRequest& request, Deadline deadline) = 0;

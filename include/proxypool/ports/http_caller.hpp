@@ -1,20 +1,19 @@
 // HttpCaller: one HTTP call to a vendor, whole answer at once.
 //
 // Thread rule: any thread. Blocks until done or until the deadline.
-// Errors:      Unavailable (name, connection), DeadlineExceeded, Exhausted (answer over the limit),
-//              Corrupt (not HTTP, truncated, bad compression); messages never quote URL or body.
 // Limits:      the body limit holds before and after inflating.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "proxypool/base/limits.hpp"
-#include "proxypool/base/result.hpp"
 #include "proxypool/base/secret.hpp"
 #include "proxypool/base/time.hpp"
+#include "proxypool/domain/upstream/classification.hpp"
 
 namespace proxypool::ports {
 
@@ -26,15 +25,17 @@ struct HttpCall {
 };
 
 struct HttpReply {
+  std::optional<domain::FetchReason> failed;  // no answer: why; the rest is empty
+  std::string detail;                         // one sentence; never path, query or body
   int status = 0;
-  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
-  std::string body;                                           // inflated
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;  // inflated
 };
 
 class HttpCaller {
  public:
   virtual ~HttpCaller() = default;
-  virtual Result<HttpReply> call(const HttpCall& call, Deadline deadline) = 0;
+  virtual HttpReply call(const HttpCall& call, Deadline deadline) = 0;
 };
 
 }  // namespace proxypool::ports

@@ -101,6 +101,9 @@ class WorkerSession {
     return true;
   }
 
+  // What is outstanding was lost with its stream; the same or another version may be issued.
+  void withdraw() noexcept { outstanding_.reset(); }
+
   AckVerdict acknowledge(const SnapshotRef& ref, AckStatus status) {
     if (outstanding_ != ref) {
       const bool again = (status == AckStatus::Applied && acknowledged_ == ref) ||
@@ -129,8 +132,9 @@ class WorkerSession {
       case SequenceVerdict::Accept:
         break;
     }
-    if (!acknowledged_ || acknowledged_->version != header.version ||
-        acknowledged_->epoch != header.epoch) {
+    // Before its first acknowledgement a worker names no version.
+    const SnapshotRef base = acknowledged_.value_or(SnapshotRef{});
+    if (base.version != header.version || base.epoch != header.epoch) {
       return ReportVerdict::WrongBase;
     }
     reports_.accept(header.sequence, header.digest);
