@@ -91,8 +91,7 @@ bool set_endpoint(const config::MapConfig& map, const Record& record,
   if (map.as || (!map.host && !record.value)) {
     const auto text = map.as ? evaluate(map.as->source, record) : std::string(record.line);
     if (!text) return false;
-    auto parsed =
-        config::parse_proxy(trim(*text), map.as ? map.as->form : config::ProxyForm::Any);
+    auto parsed = config::parse_proxy(trim(*text), map.as ? map.as->form : config::ProxyForm::Any);
     if (!parsed) return false;
     candidate = *std::move(parsed);
   }
@@ -126,12 +125,11 @@ bool set_credential(const config::MapConfig& map, const Record& record,
   if (map.username) candidate.credential.username = text_of(map.username, record);
   if (map.password) candidate.credential.password = SecretString(text_of(map.password, record));
   const domain::Credential& credential = candidate.credential;
-  return credential.username.find(':') == std::string::npos &&
-         !has_control(credential.username) && !has_control(credential.password.reveal());
+  return credential.username.find(':') == std::string::npos && !has_control(credential.username) &&
+         !has_control(credential.password.reveal());
 }
 
-void set_labels(const config::MapConfig& map, const Record& record,
-                domain::Candidate& candidate) {
+void set_labels(const config::MapConfig& map, const Record& record, domain::Candidate& candidate) {
   constexpr std::size_t kBytesMax = 64;
   const auto label = [&](const std::optional<config::MapValue>& expression) {
     return lower(trim(text_of(expression, record))).substr(0, kBytesMax);
@@ -191,8 +189,7 @@ bool too_deep(std::string_view text) {
 
 }  // namespace
 
-Result<Extracted> extract_lines(std::string_view text, const config::MapConfig& map,
-                                WallTime now) {
+Result<Extracted> extract_lines(std::string_view text, const config::MapConfig& map, WallTime now) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
   Extracted out;
   while (!text.empty()) {

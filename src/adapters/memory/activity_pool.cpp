@@ -1,0 +1,432 @@
+#include "adapters/memory/activity_pool.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "proxypool/base/assert.hpp"
+
+namespace proxypool::memory {
+
+namespace {
+
+using domain::Ownership;
+using domain::ProxyEvent;
+using domain::ProxyState;
+
+constexpr bool shown_in_snapshots(ProxyState state) noexcept {
+  return state == ProxyState::Available || state == ProxyState::Suspect;
+}
+
+std::uint64_t random_number(ports::Crypto& crypto) {
+  const std::string bytes = crypto.random_bytes(8);
+  std::uint64_t number = 0;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return number;
+}
+
+bool same_proxy(const domain::Proxy& proxy, const ports::Admission& admission) {
+  return proxy.endpoint == admission.candidate.endpoint &&
+         proxy.username == admission.candidate.credential.username &&
+         proxy.credential_version == admission.credential_version;
+}
+
+Row new_row(const ports::AdmitBatch& batch, const ports::Admission& admission,
+            const domain::Life& life, StoreTime now) {
+  Row row;
+  domain::Proxy& proxy = row.proxy;
+  proxy.id = admission.id;
+  proxy.endpoint = admission.candidate.endpoint;
+  proxy.username = admission.candidate.credential.username;
+  proxy.credential_version = admission.credential_version;
+  proxy.upstream = batch.upstream;
+  proxy.created_at = now;
+  proxy.expires_at = life.expires_at;
+  proxy.usable_until = life.usable_until;
+  proxy.vendor_expiry = life.vendor_expiry;
+  proxy.max_concurrency = batch.concurrency_max;
+  proxy.attributes = admission.candidate.attributes;
+  proxy.tags = admission.candidate.tags;
+  proxy.tags.insert(batch.tags.begin(), batch.tags.end());
+  row.credential = admission.candidate.credential;
+  row.health = domain::fresh_record(now);
+  return row;
+}
+
+}  // namespace
+
+MemoryPool::MemoryPool(PoolOptions options, LeaseNote note, ports::DurableLog* handouts,
+                       const Clock& clock, ports::Crypto& crypto)
+    : options_(std::move(options)),
+      clock_(clock),
+      generation_(random_number(crypto)),
+      handouts_(handouts, options_.seal_key, crypto),
+      random_(SplitMix64(random_number(crypto))),
+      state_(State(std::move(note))) {}
+
+Result<std::unique_ptr<ports::ActivityPool>> make_activity_pool(const PoolOptions& options,
+                                                                const PoolDurability& durability,
+                                                                const Clock& clock,
+                                                                ports::Crypto& crypto) {
+  PP_TRY(LeaseNote note, LeaseNote::load(durability.notes));
+  auto pool =
+      std::make_unique<MemoryPool>(options, std::move(note), durability.handouts, clock, crypto);
+  PP_TRY(const Unit loaded, pool->load_handouts());
+  static_cast<void>(loaded);
+  return std::unique_ptr<ports::ActivityPool>(std::move(pool));
+}
+
+// Generation -------------------------------------------------------------------------------------
+
+StoreTime MemoryPool::exclusive_from(const State& state) const {
+  const auto missing = state.leases.missing_until();
+  if (!missing) return clock_.started_at();
+  return std::max(clock_.started_at(), *missing + options_.margin + options_.orphan_grace);
+}
+
+bool MemoryPool::young(const State& state, StoreTime now) const {
+  return now < exclusive_from(state);
+}
+
+Result<ports::Generation> MemoryPool::generation(Deadline) {
+  return state_.with([&](const State& state) -> Result<ports::Generation> {
+    return ports::Generation{generation_, clock_.started_at(), clock_.now(), exclusive_from(state)};
+  });
+}
+
+Result<std::uint64_t> MemoryPool::change_counter(Deadline) {
+  return state_.with([](const State& state) -> Result<std::uint64_t> { return state.change; });
+}
+
+// Rows -------------------------------------------------------------------------------------------
+
+bool MemoryPool::move(State& state, Row& row, ProxyEvent event, StoreTime now) {
+  const auto to = domain::transition(row.proxy.state, event);
+  const auto cause = domain::drain_cause(event);
+  if (!to) {
+    // A second reason moves nothing but may be the stronger one.
+    if (row.proxy.state == ProxyState::Draining && cause && row.drain_cause < cause) {
+      state.table.change(row, [&](Row& r) { r.drain_cause = cause; });
+    }
+    return false;
+  }
+  const bool was_shown = shown_in_snapshots(row.proxy.state);
+  const bool owned = row.proxy.ownership == Ownership::Owned;
+  state.table.change(row, [&](Row& r) {
+    r.proxy.state = *to;
+    r.drain_cause = *to == ProxyState::Draining ? cause : std::nullopt;
+    if (*to == ProxyState::Unhealthy) r.unhealthy_since = now;
+    if (event == ProxyEvent::UpstreamEnabled) r.health = domain::fresh_record(now);
+    if (owned && was_shown && !shown_in_snapshots(*to)) {
+      r.proxy.ownership = Ownership::Revoking;
+      r.revoked_change = state.change + 1;
+    }
+  });
+  if (owned) visible_change(state);
+  return true;
+}
+
+void MemoryPool::own(State& state, Row& row, const ports::LeaseHolder& holder, Epoch epoch,
+                     StoreTime until) {
+  state.table.change(row, [&](Row& r) {
+    r.proxy.ownership = Ownership::Owned;
+    r.holder = holder;
+    r.lease_epoch = epoch;
+    r.lease_until = until;
+    r.active = 0;
+    r.reserved = 0;
+    r.counted_at.reset();
+  });
+  visible_change(state);
+}
+
+void MemoryPool::free_lease(State& state, Row& row) {
+  state.table.change(row, [&](Row& r) {
+    r.proxy.ownership = Ownership::Unowned;
+    r.holder = {};
+    r.active = 0;
+    r.reserved = 0;
+    r.counted_at.reset();
+  });
+  visible_change(state);
+}
+
+// Supply -----------------------------------------------------------------------------------------
+
+void MemoryPool::admit_one(State& state, const ports::AdmitBatch& batch,
+                           const ports::Admission& admission, StoreTime now,
+                           ports::AdmitResult& result) {
+  if (Row* row = state.table.find(admission.id)) {
+    if (PP_BUG_IF(!same_proxy(row->proxy, admission))) {
+      ++result.collisions;
+      return;
+    }
+    ++result.duplicates;
+    if (row->proxy.upstream != batch.upstream) return;
+    const auto life = domain::renewed(row->proxy, admission.candidate.expires_at, batch.ttl, now);
+    if (!life) return;
+    ++result.renewed;
+    state.table.change(*row, [&](Row& r) {
+      r.proxy.expires_at = life->expires_at;
+      r.proxy.usable_until = life->usable_until;
+      r.proxy.vendor_expiry = life->vendor_expiry;
+    });
+    if (row->proxy.ownership == Ownership::Owned) visible_change(state);
+    return;
+  }
+  const domain::Life life = domain::life_from(admission.candidate.expires_at, batch.ttl, now, now);
+  if (!domain::admissible(life, now)) {
+    ++result.expired;
+    return;
+  }
+  const RowCounts counts = state.table.counts(batch.upstream);
+  if (counts.owned + counts.unowned + counts.revoking >= batch.managed_max) {
+    ++result.over_size;
+    return;
+  }
+  Row row = new_row(batch, admission, life, now);
+  row.tie =
+      random_.with([](SplitMix64& random) { return static_cast<std::uint32_t>(random.next()); });
+  Row& inserted = state.table.insert(std::move(row));
+  ++result.admitted;
+  if (const auto claim = state.claims.find(admission.id); claim != state.claims.end()) {
+    own(state, inserted, claim->second.holder, claim->second.epoch, now);
+    state.claims.erase(claim);
+  }
+}
+
+void MemoryPool::remove_missing(State& state, const ports::AdmitBatch& batch, StoreTime now,
+                                ports::AdmitResult& result) {
+  std::set<ProxyId> listed;
+  for (const ports::Admission& admission : batch.admissions) listed.insert(admission.id);
+  std::vector<ProxyId> missing;
+  for (const ProxyId id : state.table.of_upstream(batch.upstream)) {
+    if (!listed.contains(id) && !state.table.find(id)->handing_out) missing.push_back(id);
+  }
+  ports::SweepResult ignored;
+  for (const ProxyId id : missing) {
+    if (!move(state, *state.table.find(id), ProxyEvent::OperatorRemove, now)) continue;
+    ++result.removed;
+    settle(state, id, now, ignored);
+  }
+}
+
+Result<ports::AdmitResult> MemoryPool::admit(const ports::AdmitBatch& batch, Deadline) {
+  const StoreTime now = clock_.now();
+  return state_.with([&](State& state) -> Result<ports::AdmitResult> {
+    ports::AdmitResult result;
+    // What the list dropped makes room for what it brings.
+    if (batch.authoritative) remove_missing(state, batch, now, result);
+    for (const ports::Admission& admission : batch.admissions) {
+      admit_one(state, batch, admission, now, result);
+    }
+    return result;
+  });
+}
+
+Result<domain::Inventory> MemoryPool::inventory(const UpstreamId& upstream, Deadline) {
+  const StoreTime now = clock_.now();
+  return state_.with([&](const State& state) -> Result<domain::Inventory> {
+    domain::Inventory inventory;
+    for (const ProxyId id : state.table.of_upstream(upstream)) {
+      const Row& row = *state.table.find(id);
+      domain::InventoryItem item{row.proxy.state, row.proxy.ownership, row.proxy.usable_until,
+                                 row.proxy.max_concurrency};
+      const bool known = row.counted_at && now - *row.counted_at < kReportTtl;
+      if (known) item.in_flight = domain::InFlight{row.active, row.reserved};
+      inventory.add(item, now);
+    }
+    return inventory;
+  });
+}
+
+// Life cycle -------------------------------------------------------------------------------------
+
+void MemoryPool::settle(State& state, ProxyId id, StoreTime now, ports::SweepResult& result) {
+  for (Row* row = state.table.find(id); row != nullptr; row = state.table.find(id)) {
+    if (row->handing_out) return;
+    const auto rules = state.table.rules(row->proxy.upstream);
+    if (row->proxy.state == ProxyState::Removed) {
+      if (row->proxy.ownership != Ownership::Unowned) return;
+      state.table.erase(id);
+      ++result.removed;
+      return;
+    }
+    const auto event = domain::due_event(state.table.facts(*row), rules.unhealthy_retention, now);
+    if (!event || !move(state, *row, *event, now)) return;
+    if (*event == ProxyEvent::MarginReached) ++result.drained;
+    if (*event == ProxyEvent::HardExpiry) ++result.expired;
+  }
+}
+
+void MemoryPool::free_ended_leases(State& state, StoreTime now, ports::SweepResult& result) {
+  const milliseconds wait = options_.margin + options_.orphan_grace;
+  for (const ports::LeaseHolder& holder : state.table.holders()) {
+    std::vector<ProxyId> ended;
+    for (const ProxyId id : state.table.of_holder(holder)) {
+      if (now >= state.table.find(id)->lease_until + wait) ended.push_back(id);
+    }
+    for (const ProxyId id : ended) {
+      free_lease(state, *state.table.find(id));
+      ++result.freed;
+      settle(state, id, now, result);
+    }
+  }
+}
+
+Result<ports::SweepResult> MemoryPool::sweep(std::uint32_t count_max, Deadline) {
+  const StoreTime now = clock_.now();
+  return state_.with([&](State& state) -> Result<ports::SweepResult> {
+    ports::SweepResult result;
+    free_ended_leases(state, now, result);
+    std::vector<ProxyId> due;
+    for (const ProxyId id : state.table.ripe()) {
+      if (due.size() == count_max) break;
+      due.push_back(id);
+    }
+    for (const auto& [at, id] : state.table.due()) {
+      if (at > now || due.size() == count_max) break;
+      due.push_back(id);
+    }
+    for (const ProxyId id : due) settle(state, id, now, result);
+    std::erase_if(state.claims, [&](const auto& claim) { return now >= claim.second.until; });
+    std::erase_if(state.replays,
+                  [&](const auto& replay) { return now >= replay.second.replay_until; });
+    const auto& next = state.table.due();
+    result.next_due = next.empty() ? StoreTime::max() : next.begin()->first;
+    return result;
+  });
+}
+
+Result<std::uint32_t> MemoryPool::configure(const UpstreamId& upstream,
+                                            const ports::UpstreamRules& rules, Deadline) {
+  const StoreTime now = clock_.now();
+  return state_.with([&](State& state) -> Result<std::uint32_t> {
+    const bool changed = state.table.rules(upstream).enabled != rules.enabled;
+    state.table.set_rules(upstream, rules);
+    if (!changed) return 0U;
+    std::uint32_t moved = 0;
+    const std::set<ProxyId> ids = state.table.of_upstream(upstream);
+    for (const ProxyId id : ids) {
+      const ProxyState before = state.table.find(id)->proxy.state;
+      ports::SweepResult ignored;
+      settle(state, id, now, ignored);
+      const Row* after = state.table.find(id);
+      if (!after || after->proxy.state != before) ++moved;
+    }
+    return moved;
+  });
+}
+
+Result<std::uint32_t> MemoryPool::apply(const std::vector<ProxyId>& ids, ProxyEvent event,
+                                        Deadline) {
+  const StoreTime now = clock_.now();
+  return state_.with([&](State& state) -> Result<std::uint32_t> {
+    std::uint32_t moved = 0;
+    for (const ProxyId id : ids) {
+      Row* row = state.table.find(id);
+      if (!row || row->handing_out || !move(state, *row, event, now)) continue;
+      ++moved;
+      ports::SweepResult ignored;
+      settle(state, id, now, ignored);
+    }
+    return moved;
+  });
+}
+
+// Health -----------------------------------------------------------------------------------------
+
+Result<std::vector<ports::DueCheck>> MemoryPool::take_due_checks(const ports::CheckDemand& demand,
+                                                                 Deadline) {
+  const StoreTime now = clock_.now();
+  return state_.with([&](State& state) -> Result<std::vector<ports::DueCheck>> {
+    std::vector<ProxyId> due;
+    for (const CheckClass c : {CheckClass::New, CheckClass::Suspect, CheckClass::Routine}) {
+      if (c == CheckClass::Routine && !demand.routine) break;
+      for (const auto& [at, id] : state.table.checks(c)) {
+        if (at > now || due.size() == demand.count_max) break;
+        due.push_back(id);
+      }
+    }
+    domain::HealthPolicy policy;
+    policy.task_lease = demand.lease;
+    std::vector<ports::DueCheck> taken;
+    taken.reserve(due.size());
+    for (const ProxyId id : due) {
+      Row& row = *state.table.find(id);
+      const auto begun =
+          domain::begin_check(row.proxy.state, row.health, ++state.last_task, policy, now);
+      for (std::size_t i = 0; i < begun.event_count; ++i) move(state, row, begun.events[i], now);
+      state.table.change(row, [&](Row& r) { r.health = begun.record; });
+      taken.push_back({state.last_task, row.proxy, row.credential});
+    }
+    return taken;
+  });
+}
+
+Result<std::vector<ports::HealthRow>> MemoryPool::read_health(const std::vector<ProxyId>& ids,
+                                                              Deadline) {
+  return state_.with([&](const State& state) -> Result<std::vector<ports::HealthRow>> {
+    std::vector<ports::HealthRow> rows;
+    for (const ProxyId id : ids) {
+      const Row* row = state.table.find(id);
+      if (!row) continue;
+      rows.push_back({id, row->proxy.upstream, row->proxy.state, row->health, row->revision});
+    }
+    return rows;
+  });
+}
+
+Result<std::vector<bool>> MemoryPool::write_health(const std::vector<ports::HealthWrite>& writes,
+                                                   Deadline) {
+  const StoreTime now = clock_.now();
+  return state_.with([&](State& state) -> Result<std::vector<bool>> {
+    std::vector<bool> done;
+    done.reserve(writes.size());
+    for (const ports::HealthWrite& write : writes) {
+      Row* row = state.table.find(write.id);
+      const bool good = row && row->revision == write.revision && !row->handing_out;
+      if (good) {
+        for (const ProxyEvent event : write.events) {
+          // The reducer follows the table from the state that it read.
+          static_cast<void>(PP_BUG_IF(!move(state, *row, event, now)));
+        }
+        state.table.change(*row, [&](Row& r) {
+          r.health = write.record;
+          r.last_failure = write.failure;
+          r.proxy.last_checked_at = write.record.last_checked_at;
+          r.proxy.last_success_at = write.record.last_success_at;
+          r.proxy.latency = write.record.latency;
+        });
+      }
+      done.push_back(good);
+    }
+    return done;
+  });
+}
+
+Result<std::vector<ports::ProxyRow>> MemoryPool::list(const ports::ProxyQuery& query, Deadline) {
+  return state_.with([&](const State& state) -> Result<std::vector<ports::ProxyRow>> {
+    std::vector<ports::ProxyRow> page;
+    const auto& rows = state.table.rows();
+    const auto matches = [](const auto& wanted, const auto& value) {
+      return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+    };
+    const std::size_t limit = std::clamp<std::size_t>(query.limit, 1, 1000);
+    for (auto it = query.after ? rows.upper_bound(*query.after) : rows.begin(); it != rows.end();
+         ++it) {
+      if (page.size() == limit) break;
+      const Row& row = it->second;
+      if (!matches(query.upstreams, row.proxy.upstream)) continue;
+      if (!matches(query.states, row.proxy.state)) continue;
+      page.push_back({{row.proxy, row.holder, row.lease_epoch, row.lease_until},
+                      row.last_failure,
+                      row.active,
+                      row.reserved});
+    }
+    return page;
+  });
+}
+
+}  // namespace proxypool::memory

@@ -1,0 +1,139 @@
+// PoolTable: the rows of the embedded pool with every index that an operation needs.
+//
+// A row is changed only inside change(), which takes it out of all indices before and puts it back
+// after, so that no index can be forgotten. Nothing here decides anything; it finds.
+//
+// Thread rule: one thread at a time (the owner holds the pool's lock).
+// Limits:      none of its own; pool.maxSize bounds each upstream.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "proxypool/domain/proxy/due.hpp"
+#include "proxypool/ports/activity_pool.hpp"
+
+namespace proxypool::memory {
+
+// How many rows an upstream has in each state, and who holds the managed ones.
+struct RowCounts {
+  std::uint32_t by_state[domain::kProxyStates] = {};
+  std::uint32_t owned = 0;
+  std::uint32_t unowned = 0;
+  std::uint32_t revoking = 0;
+};
+
+struct Row {
+  domain::Proxy proxy;
+  domain::Credential credential;
+  domain::HealthRecord health;
+  domain::Failure last_failure;
+  std::uint64_t revision = 1;  // grows by every change of the row
+  ports::LeaseHolder holder;   // of an owned or revoking row
+  Epoch lease_epoch;
+  StoreTime lease_until;
+  std::uint64_t revoked_change = 0;  // the change counter when it became revoking
+  std::optional<domain::DrainCause> drain_cause;
+  std::optional<StoreTime> unhealthy_since;
+  bool handing_out = false;  // being extracted: in no hand-out index
+  std::uint32_t tie = 0;     // random; decides between equal lives
+  std::uint32_t active = 0;  // as last reported
+  std::uint32_t reserved = 0;
+  std::optional<StoreTime> counted_at;  // when the owner's counts were last reported
+};
+
+// Proxies with the same answers to every indexed extraction filter.
+struct ClassKey {
+  UpstreamId upstream;
+  domain::Scheme scheme = domain::Scheme::Http;
+  std::string country;
+  std::string region;
+  std::string carrier;
+  friend auto operator<=>(const ClassKey&, const ClassKey&) = default;
+};
+
+// Longest remaining life first, ties random.
+struct LifeKey {
+  StoreTime ends;  // StoreTime::max() without an expiry
+  std::uint32_t tie = 0;
+  ProxyId id;
+  friend bool operator<(const LifeKey& a, const LifeKey& b) noexcept {
+    return std::tie(b.ends, a.tie, a.id) < std::tie(a.ends, b.tie, b.id);
+  }
+};
+
+// Whose check comes first (CT-30).
+enum class CheckClass : std::uint8_t { New, Suspect, Routine };
+
+class PoolTable {
+ public:
+  using ById = std::map<ProxyId, Row>;
+  using ByLife = std::set<LifeKey>;
+  using ByCheck = std::set<std::pair<StoreTime, ProxyId>>;
+
+  // Of the rows that no snapshot shows and no other table counts: everything is derived from rows.
+  [[nodiscard]] Row* find(ProxyId id);
+  [[nodiscard]] const Row* find(ProxyId id) const;
+  Row& insert(Row row);
+  void erase(ProxyId id);
+
+  // Runs f(row) between taking the row out of the indices and putting it back; counts a revision.
+  template <class F>
+  void change(Row& row, F&& f) {
+    unindex(row);
+    std::forward<F>(f)(row);
+    ++row.revision;
+    index(row);
+  }
+
+  [[nodiscard]] const ById& rows() const noexcept { return rows_; }
+  [[nodiscard]] const std::set<ProxyId>& of_upstream(const UpstreamId& upstream) const;
+  [[nodiscard]] const std::set<ProxyId>& of_holder(const ports::LeaseHolder& holder) const;
+  [[nodiscard]] std::vector<ports::LeaseHolder> holders() const;
+  // Unowned AVAILABLE rows, by class and life: what may be extracted.
+  [[nodiscard]] const std::map<ClassKey, ByLife>& extractable() const noexcept {
+    return extractable_;
+  }
+  [[nodiscard]] const ByCheck& checks(CheckClass c) const noexcept {
+    return checks_[static_cast<std::size_t>(c)];
+  }
+  // Rows by the moment at which time makes an event due.
+  [[nodiscard]] const ByCheck& due() const noexcept { return due_; }
+  // Rows whose event is due as soon as somebody looks: idle draining and expired ones.
+  [[nodiscard]] const std::set<ProxyId>& ripe() const noexcept { return ripe_; }
+  [[nodiscard]] RowCounts counts(const UpstreamId& upstream) const;
+
+  void set_rules(const UpstreamId& upstream, const ports::UpstreamRules& rules);
+  [[nodiscard]] ports::UpstreamRules rules(const UpstreamId& upstream) const;
+  [[nodiscard]] domain::LifeFacts facts(const Row& row) const;
+
+ private:
+  void index(const Row& row);
+  void unindex(const Row& row);
+  void index_class(const Row& row, bool add);
+  void count(const Row& row, bool add);
+
+  ById rows_;
+  std::map<UpstreamId, std::set<ProxyId>> upstreams_;
+  std::map<std::tuple<WorkerId, InstanceId, SessionId>, std::set<ProxyId>> holders_;
+  std::map<ClassKey, ByLife> extractable_;
+  ByCheck checks_[3];
+  ByCheck due_;
+  std::set<ProxyId> ripe_;
+  std::map<UpstreamId, RowCounts> counts_;
+  std::map<UpstreamId, ports::UpstreamRules> rules_;
+  // What each row is indexed under; kept so that taking out needs no second derivation.
+  std::unordered_map<ProxyId, StoreTime> due_at_;
+  std::unordered_map<ProxyId, std::pair<CheckClass, StoreTime>> check_at_;
+};
+
+}  // namespace proxypool::memory
