@@ -20,7 +20,6 @@ struct SnapshotHead {
 
 // Owned, usable proxies only; credentials are stored once each and referenced. `held` is consumed.
 domain::WorkerSnapshot build_snapshot(const SharedSection& shared,
-                                      std::vector<ports::HeldProxy> held,
-                                      const SnapshotHead& head);
+                                      std::vector<ports::HeldProxy> held, const SnapshotHead& head);
 
 }  // namespace proxypool::controller

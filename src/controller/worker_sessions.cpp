@@ -18,9 +18,18 @@ Error stale() {
   return {ErrorCode::Stale, Origin::Client, "the session was replaced; register again"};
 }
 
+// A report that lost a race is not taken; the next one will be.
+Error refused(domain::ReportVerdict verdict) {
+  const bool base = verdict == domain::ReportVerdict::WrongBase;
+  return {ErrorCode::Conflict, Origin::Client,
+          base ? "the report names a version that this session did not acknowledge last"
+               : "the report's sequence was used before"};
+}
+
 bool valid_name(std::string_view name) noexcept {
   return !name.empty() && name.size() <= 64 &&
-         name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
+         name.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
              std::string_view::npos;
 }
 
@@ -67,12 +76,12 @@ ports::ReportFence fence_of(const ports::RuntimeReport& report, ports::Crypto& c
 class WorkerSessions::Session {
  public:
   struct Data {
-    std::function<void()> wake;                   // of the open stream
-    std::uint64_t stream = 0;                     // grows by every opening; 0: none yet
+    std::function<void()> wake;  // of the open stream
+    std::uint64_t stream = 0;    // grows by every opening; 0: none yet
     bool open = false;
-    std::optional<Error> ended;                   // what the stream shall end with
-    std::optional<ports::Push> full;              // to be taken
-    std::optional<ports::ExtendPush> extension;   // to be taken
+    std::optional<Error> ended;                        // what the stream shall end with
+    std::optional<ports::Push> full;                   // to be taken
+    std::optional<ports::ExtendPush> extension;        // to be taken
     std::optional<ports::IssuedSnapshot> outstanding;  // taken or to be taken, not acknowledged
     TimePoint outstanding_since;
     std::optional<ports::IssuedSnapshot> accepted;
@@ -80,14 +89,14 @@ class WorkerSessions::Session {
     bool published = false;                        // anything was issued in this session
     std::uint64_t built_change = 0;                // what the last build saw
     std::uint64_t built_section = 0;
-    std::uint64_t seen_change = 0;                 // the newest change counter step() saw
+    std::uint64_t seen_change = 0;  // the newest change counter step() saw
     std::uint64_t seen_section = 0;
     TimePoint dirty_since = kNever;
     TimePoint last_change;
-    TimePoint not_before;                          // Busy: not before it
-    TimePoint hold_back_until;                     // young generation (C18)
+    TimePoint not_before;       // Busy: not before it
+    TimePoint hold_back_until;  // young generation (C18)
     TimePoint last_extend;
-    std::uint64_t report_sequence = 0;             // the last processed
+    std::uint64_t report_sequence = 0;  // the last processed
   };
 
   Session(ports::LeaseHolder holder, Epoch epoch) : holder_(std::move(holder)), epoch_(epoch) {}
@@ -246,12 +255,12 @@ Result<std::shared_ptr<ports::Outbox<ports::Push>>> WorkerSessions::open_snapsho
     const std::optional<domain::SnapshotVersion>& /*held*/, const ports::Peer& /*peer*/,
     std::function<void()> wake, Deadline deadline) {
   PP_TRY(const SessionPtr found, find(worker, session));
-  PP_TRY(const ports::WorkerRow row, deps_.registry.session(worker, session, deadline));
-  static_cast<void>(row);
+  // What an earlier stream carried may be lost: the newest snapshot is built again.
+  PP_TRY(const Unit withdrawn, deps_.registry.withdraw_issued(worker, session, deadline));
+  static_cast<void>(withdrawn);
   const std::uint64_t stream = found->with([&](Session::Data& data) {
     data.open = true;
     data.wake = std::move(wake);
-    // What an earlier stream carried may be lost: the newest snapshot is built again.
     data.full.reset();
     data.extension.reset();
     data.outstanding.reset();
@@ -259,39 +268,34 @@ Result<std::shared_ptr<ports::Outbox<ports::Push>>> WorkerSessions::open_snapsho
     return ++data.stream;
   });
   request_step();
-  return std::shared_ptr<ports::Outbox<ports::Push>>(
-      std::make_shared<Session::Box>(found, stream));
+  return std::shared_ptr<ports::Outbox<ports::Push>>(std::make_shared<Session::Box>(found, stream));
 }
 
 Status WorkerSessions::acknowledge(const ports::SnapshotAck& ack, const ports::Peer& /*peer*/,
                                    Deadline deadline) {
   PP_TRY(const SessionPtr session, find(ack.worker, ack.session));
-  const TimePoint now = deps_.clock.now();
-  if (ack.status == ports::AckStatus::Busy) {
-    session->with([&](Session::Data& data) {
-      data.outstanding.reset();
-      data.full.reset();
-      data.published = false;
-      data.not_before = now + std::min(ack.retry_after, settings_.lease / 4);
-    });
-    request_step();
-    return ok();
-  }
   const ports::IssuedSnapshot reference{ack.version, ack.epoch, ack.digest, 0};
-  const bool applied = ack.status == ports::AckStatus::Applied;
-  PP_TRY(const Unit done, deps_.registry.acknowledge(ack.worker, ack.session, reference, applied,
-                                                     deadline));
+  PP_TRY(const Unit done,
+         deps_.registry.acknowledge(ack.worker, ack.session, reference, ack.status, deadline));
+  const TimePoint now = deps_.clock.now();
   session->with([&](Session::Data& data) {
     if (!data.outstanding || !(data.outstanding->version == ack.version)) return;
-    if (applied) {
-      data.accepted = data.outstanding;
-      data.parked.reset();
-    } else {
-      data.parked = data.outstanding->digest;
+    switch (ack.status) {
+      case domain::AckStatus::Applied:
+        data.accepted = data.outstanding;
+        data.parked.reset();
+        break;
+      case domain::AckStatus::Rejected:
+        data.parked = data.outstanding->digest;
+        break;
+      case domain::AckStatus::Busy:
+        data.published = false;
+        data.not_before = now + std::min(ack.retry_after, settings_.lease / 4);
+        break;
     }
     data.outstanding.reset();
   });
-  if (!applied) count(&WorkerSessionCounters::snapshots_rejected);
+  if (ack.status == domain::AckStatus::Rejected) count(&WorkerSessionCounters::snapshots_rejected);
   request_step();
   return done;
 }
@@ -300,16 +304,16 @@ Result<ports::RuntimeAnswer> WorkerSessions::report_runtime(const ports::Runtime
                                                             const ports::Peer& /*peer*/,
                                                             Deadline deadline) {
   PP_TRY(const SessionPtr session, find(report.worker, report.session));
-  const auto verdict = deps_.registry.accept_report(report.worker, report.session,
-                                                    fence_of(report, deps_.crypto),
-                                                    settings_.lease, deadline);
+  const auto verdict = deps_.registry.accept_report(
+      report.worker, report.session, fence_of(report, deps_.crypto), settings_.lease, deadline);
   if (!verdict) {
     count(&WorkerSessionCounters::reports_refused);
     return verdict.error();
   }
+  if (*verdict == domain::ReportVerdict::Replay) return ports::RuntimeAnswer{report.sequence, {}};
   if (*verdict != domain::ReportVerdict::Accept) {
-    // A replay of what was processed: the same answer again.
-    return ports::RuntimeAnswer{report.sequence, {}};
+    count(&WorkerSessionCounters::reports_refused);
+    return refused(*verdict);
   }
   std::vector<ports::RuntimeCount> counts;
   counts.reserve(report.counts.size());
@@ -347,11 +351,10 @@ Status WorkerSessions::extend(Session& session, std::uint64_t report_sequence, T
          deps_.pool.renew(session.holder(), settings_.lease, deadline));
   static_cast<void>(renewed);
   PP_TRY(const ports::Generation generation, deps_.pool.generation(deadline));
-  ports::ExtendPush push{due->version,     due->epoch,      generation.now,
-                         settings_.lease,  report_sequence, {}};
+  ports::ExtendPush push{due->version,    due->epoch,      generation.now,
+                         settings_.lease, report_sequence, {}};
   // A worker that refuses the newest version still obeys what was revoked since (C13).
-  PP_TRY(const std::vector<ports::HeldProxy> held,
-         deps_.pool.held_by(session.holder(), deadline));
+  PP_TRY(const std::vector<ports::HeldProxy> held, deps_.pool.held_by(session.holder(), deadline));
   for (const ports::HeldProxy& entry : held) {
     if (entry.proxy.ownership == domain::Ownership::Revoking) {
       push.revoked.push_back(entry.proxy.id);
@@ -407,8 +410,8 @@ Status WorkerSessions::publish(Session& session, std::uint64_t change, const Sha
          deps_.registry.record_issued(holder.worker, holder.session, issued, deadline));
   static_cast<void>(recorded);
   session.with([&](Session::Data& data) {
-    data.full = ports::FullPush{snapshot, digest, generation.now, settings_.lease,
-                                data.report_sequence};
+    data.full =
+        ports::FullPush{snapshot, digest, generation.now, settings_.lease, data.report_sequence};
     data.outstanding = issued;
     data.outstanding_since = now;
     data.published = true;

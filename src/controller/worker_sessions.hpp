@@ -17,6 +17,7 @@
 //              ends the stream, so that the worker registers again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,13 +48,19 @@ struct WorkerSessionSettings {
   milliseconds store_budget{2'000};  // for the store calls of one request or build
 };
 
+// How much earlier than its lease a worker stops (C9): two seconds, and a third of a lease that is
+// shorter than six.
+constexpr milliseconds lease_margin(milliseconds lease) noexcept {
+  return std::min(milliseconds{2'000}, lease / 3);
+}
+
 struct WorkerSessionDeps {
   ports::ActivityPool& pool;
   ports::WorkerRegistry& registry;
   ports::Coordination& coordination;
   ports::Crypto& crypto;
   SharedSectionCell& shared;
-  Clock& clock;
+  const Clock& clock;
 };
 
 // What happened so far, for metrics and Admin.

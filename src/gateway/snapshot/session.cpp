@@ -17,7 +17,7 @@ bool refuses_us(ErrorCode code) noexcept {
 }  // namespace
 
 Session::Session(SessionSettings settings, ports::WorkerControl& control, ViewSink& sink,
-                 ports::Crypto& crypto, Clock& clock, Random& random)
+                 ports::Crypto& crypto, const Clock& clock, Random& random)
     : settings_(std::move(settings)),
       control_(control),
       sink_(sink),
@@ -62,15 +62,12 @@ TimePoint Session::register_now(TimePoint now) {
     request.held_version = held->version;
     request.held = std::move(held->proxies);
     if (held->valid_until > now) {
-      request.held_valid_for =
-          std::chrono::duration_cast<milliseconds>(held->valid_until - now);
+      request.held_valid_for = std::chrono::duration_cast<milliseconds>(held->valid_until - now);
     }
   }
-  auto answer =
-      control_.register_worker(request, Deadline::after(now, settings_.call_timeout));
+  auto answer = control_.register_worker(request, Deadline::after(now, settings_.call_timeout));
   if (!answer) return fail(answer.error(), clock_.now());
-  auto stream =
-      control_.watch_snapshots(settings_.worker, answer->session, request.held_version);
+  auto stream = control_.watch_snapshots(settings_.worker, answer->session, request.held_version);
   if (!stream) return fail(stream.error(), clock_.now());
   state_.with([&](State& state) {
     state.answer = *answer;
@@ -99,9 +96,9 @@ TimePoint Session::fail(const Error& error, TimePoint now) {
     state.status.terminal = refuses_us(error.code) && ended;
   });
   // A replaced session says nothing about the controller's health: register again soon.
-  const auto jitter = std::chrono::duration_cast<nanoseconds>(
-      std::chrono::duration<double, std::milli>(static_cast<double>(backoff_.count()) *
-                                                random_.unit()));
+  const auto jitter =
+      std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double, std::milli>(
+          static_cast<double>(backoff_.count()) * random_.unit()));
   retry_at_ = now + jitter;
   backoff_ = std::min(backoff_ * 2, settings_.backoff_max);
   return retry_at_;
@@ -112,18 +109,18 @@ TimePoint Session::handle(ports::Push push, TimePoint now) {
   return take_extend(std::get<ports::ExtendPush>(push));
 }
 
-TimePoint Session::base_of(std::uint64_t report_sequence) const {
+Validity Session::validity(std::uint64_t report_sequence, StoreTime store_now,
+                           milliseconds valid_for) const {
   return state_.with([&](const State& state) {
     const Sent& sent = state.sent[report_sequence % state.sent.size()];
-    return report_sequence != 0 && sent.sequence == report_sequence ? sent.at
-                                                                    : state.registered_at;
-  });
-}
-
-TimePoint Session::valid_until(TimePoint base, milliseconds valid_for) const {
-  return state_.with([&](const State& state) {
-    const milliseconds margin = state.answer ? state.answer->margin : milliseconds{2'000};
-    return base + std::max(valid_for - margin, milliseconds{0});
+    const bool known = report_sequence != 0 && sent.sequence == report_sequence;
+    Validity validity;
+    validity.base = known ? sent.at : state.registered_at;
+    validity.store_now = store_now;
+    const auto answer = state.answer.value_or(ports::RegisterWorkerAnswer{});
+    validity.until = validity.base + std::max(valid_for - answer.margin, milliseconds{0});
+    validity.tunnels_until = validity.base + valid_for + answer.orphan_grace;
+    return validity;
   });
 }
 
@@ -133,38 +130,37 @@ ports::SnapshotAck Session::apply(const ports::FullPush& push, TimePoint now) {
   ack.version = push.snapshot->version;
   ack.epoch = push.snapshot->epoch;
   ack.digest = push.digest;
-  const TimePoint base = base_of(push.report_sequence);
-  const TimePoint until = valid_until(base, push.valid_for);
+  const Validity times = validity(push.report_sequence, push.store_now, push.valid_for);
   const auto digest = domain::digest_of(
       *push.snapshot, [this](std::string_view bytes) { return crypto_.sha256(bytes); });
   Result<std::vector<ports::RejectedEntry>> applied = [&]() -> decltype(applied) {
     if (digest != push.digest) {
       return Error{ErrorCode::Corrupt, Origin::Internal, "the digest does not match"};
     }
-    if (until <= now) {
+    if (times.until <= now) {
       return Error{ErrorCode::Stale, Origin::Internal, "the snapshot's validity has ended"};
     }
-    return sink_.apply(push.snapshot, {base, push.store_now}, until);
+    return sink_.apply(push.snapshot, times);
   }();
   if (applied) {
-    ack.status = ports::AckStatus::Applied;
+    ack.status = domain::AckStatus::Applied;
     ack.rejected = *std::move(applied);
   } else {
-    ack.status = ports::AckStatus::Rejected;
+    ack.status = domain::AckStatus::Rejected;
     ack.reason = applied.error().message;
   }
   state_.with([&](State& state) {
     if (!state.answer) return;
     ack.session = state.answer->session;
-    if (ack.status != ports::AckStatus::Applied) {
+    if (ack.status != domain::AckStatus::Applied) {
       ++state.status.counters.snapshots_rejected;
       state.status.warning = "snapshot refused: " + ack.reason;
       return;
     }
     ++state.status.counters.snapshots_applied;
     state.status.version = ack.version;
-    state.status.valid_until = until;
-    state.status.orphans_end = until + state.answer->margin + state.answer->orphan_grace;
+    state.status.valid_until = times.until;
+    state.status.orphans_end = times.tunnels_until;
   });
   return ack;
 }
@@ -174,7 +170,7 @@ TimePoint Session::take_full(ports::FullPush push, TimePoint now) {
   const TimePoint done = clock_.now();
   const auto sent = control_.acknowledge(ack, Deadline::after(done, settings_.call_timeout));
   if (!sent) return fail(sent.error(), clock_.now());
-  if (ack.status == ports::AckStatus::Applied) {
+  if (ack.status == domain::AckStatus::Applied) {
     backoff_ = settings_.backoff_min;
     state_.with([&](State& state) {
       state.acknowledged = ack.version;
@@ -191,18 +187,15 @@ TimePoint Session::take_extend(const ports::ExtendPush& push) {
   });
   const TimePoint now = clock_.now();
   if (!ours) {
-    return fail({ErrorCode::Stale, Origin::Internal, "an extension names a version not held"},
-                now);
+    return fail({ErrorCode::Stale, Origin::Internal, "an extension names a version not held"}, now);
   }
-  const TimePoint base = base_of(push.report_sequence);
-  const TimePoint until = valid_until(base, push.valid_for);
-  sink_.extend({base, push.store_now}, until, push.revoked);
+  const Validity times = validity(push.report_sequence, push.store_now, push.valid_for);
+  sink_.extend(times, push.revoked);
   state_.with([&](State& state) {
     ++state.status.counters.extends;
     state.status.warning.clear();
-    if (!state.answer) return;
-    state.status.valid_until = until;
-    state.status.orphans_end = until + state.answer->margin + state.answer->orphan_grace;
+    state.status.valid_until = times.until;
+    state.status.orphans_end = times.tunnels_until;
   });
   backoff_ = settings_.backoff_min;
   return now;
@@ -226,8 +219,7 @@ TimePoint Session::report_step(TimePoint now) {
   });
   if (!interval) return now + kIdle;
   report.counts = sink_.counts();
-  const auto answer =
-      control_.report_runtime(report, Deadline::after(now, settings_.call_timeout));
+  const auto answer = control_.report_runtime(report, Deadline::after(now, settings_.call_timeout));
   const bool current = state_.with([&](State& state) {
     if (answer) ++state.status.counters.reports;
     return state.answer && state.answer->session == report.session;
@@ -240,10 +232,7 @@ TimePoint Session::report_step(TimePoint now) {
     // The watcher owns the session: ending its stream makes it register again.
     if (answer.error().code == ErrorCode::Stale) cancel();
   }
-  if (answer && !answer->revoke.empty()) {
-    const auto held = sink_.held();
-    if (held) sink_.extend({}, held->valid_until, answer->revoke);
-  }
+  if (answer && !answer->revoke.empty()) sink_.revoke(answer->revoke);
   next_report_ = now + *interval;
   return next_report_;
 }

@@ -36,9 +36,9 @@ struct SessionSettings {
   std::string zone;
   std::string build;
   milliseconds call_timeout{5'000};
-  milliseconds backoff_min{500};     // full jitter between zero and the current step
+  milliseconds backoff_min{500};  // full jitter between zero and the current step
   milliseconds backoff_max{30'000};
-  milliseconds watch_slice{250};     // how long one watch_step() may wait for a message
+  milliseconds watch_slice{250};  // how long one watch_step() may wait for a message
 };
 
 struct SessionCounters {
@@ -63,7 +63,7 @@ struct SessionStatus {
 class Session {
  public:
   Session(SessionSettings settings, ports::WorkerControl& control, ViewSink& sink,
-          ports::Crypto& crypto, Clock& clock, Random& random);
+          ports::Crypto& crypto, const Clock& clock, Random& random);
 
   // Does what is due and answers when to be called again; may wait for `watch_slice`.
   TimePoint watch_step(TimePoint now);
@@ -104,14 +104,14 @@ class Session {
   // Verifies, compiles, publishes; what the acknowledgement shall say.
   ports::SnapshotAck apply(const ports::FullPush& push, TimePoint now);
   TimePoint fail(const Error& error, TimePoint now);
-  [[nodiscard]] TimePoint base_of(std::uint64_t report_sequence) const;
-  [[nodiscard]] TimePoint valid_until(TimePoint base, milliseconds valid_for) const;
+  [[nodiscard]] Validity validity(std::uint64_t report_sequence, StoreTime store_now,
+                                  milliseconds valid_for) const;
 
   const SessionSettings settings_;
   ports::WorkerControl& control_;
   ViewSink& sink_;
   ports::Crypto& crypto_;
-  Clock& clock_;
+  const Clock& clock_;
   Random& random_;
   Guarded<State> state_;
   // Of the watcher alone.

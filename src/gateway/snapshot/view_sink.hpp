@@ -17,12 +17,13 @@
 
 namespace proxypool::gateway {
 
-// How a push's times become moments on the worker's own clock: `store_now` was read by the
-// controller at or after `base`, so every moment derived from it is early rather than late (CP-9).
-struct TimeMap {
+// What a push says about time, on the worker's own clock. `store_now` was read by the controller at
+// or after `base`, so every moment derived from both is early rather than late (CP-9).
+struct Validity {
   TimePoint base;
   StoreTime store_now;
-  [[nodiscard]] TimePoint at(StoreTime time) const noexcept { return base + (time - store_now); }
+  TimePoint until;          // no new work from then on: the lease's end less the margin (C9)
+  TimePoint tunnels_until;  // what is open ends here: the lease's end and the grace (C16)
 };
 
 struct HeldView {
@@ -37,11 +38,10 @@ class ViewSink {
   // Compiles the snapshot aside, publishes it, and answers once every serving thread uses it: the
   // entries that were quarantined. An error refuses the version as a whole; the old view stands.
   virtual Result<std::vector<ports::RejectedEntry>> apply(
-      std::shared_ptr<const domain::WorkerSnapshot> snapshot, const TimeMap& times,
-      TimePoint valid_until) = 0;
+      std::shared_ptr<const domain::WorkerSnapshot> snapshot, const Validity& validity) = 0;
   // Moves the end of the current view and takes proxies out of it.
-  virtual void extend(const TimeMap& times, TimePoint valid_until,
-                      const std::vector<ProxyId>& revoked) = 0;
+  virtual void extend(const Validity& validity, const std::vector<ProxyId>& revoked) = 0;
+  virtual void revoke(const std::vector<ProxyId>& ids) = 0;
   // Everything that is reserved or active, removed proxies included.
   virtual std::vector<ports::ProxyCount> counts() = 0;
   // The last view, valid or not.

@@ -1,0 +1,113 @@
+// Controller: the services of one controller process, put together over the stores.
+//
+// It owns the services and names their steps; whoever runs it gives each step a thread of its own
+// (cmd/proxy-controller) or calls them in turn (the simulator). Nothing here knows an adapter.
+//
+// Thread rule: the service accessors and the readings: any thread. Each step: one thread at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "controller/extraction.hpp"
+#include "controller/health.hpp"
+#include "controller/ownership.hpp"
+#include "controller/shared_section.hpp"
+#include "controller/supply.hpp"
+#include "controller/worker_sessions.hpp"
+#include "proxypool/ports/inbound.hpp"
+#include "proxypool/ports/metrics.hpp"
+#include "proxypool/ports/telemetry.hpp"
+
+namespace proxypool::controller {
+
+struct ControllerDeps {
+  ports::ActivityPool& pool;
+  ports::WorkerRegistry& registry;
+  ports::Coordination& coordination;
+  ports::ManagementStore& management;
+  ports::Crypto& crypto;
+  const Clock& clock;
+  ports::Events& events;
+  std::function<std::unique_ptr<ports::ProviderApi>(const config::UpstreamConfig&)> make_provider;
+  std::function<Random&()> random;  // of the calling thread
+};
+
+struct ControllerIdentity {
+  InstanceId instance;        // of this process
+  std::string environment;    // cluster.environment
+  SecretString identity_key;  // keys proxy ids and credential versions
+};
+
+// A step to be run on a thread of its own. `on_work` takes what wakes it before its time.
+struct NamedStep {
+  std::string name;
+  std::function<TimePoint(TimePoint now)> step;
+  std::function<void(std::function<void()> wake)> on_work;  // may be empty
+};
+
+class Controller final : public ports::Readings {
+ public:
+  // Hashes the plain secrets of clients: 70 ms each for short ones (GW-10).
+  static Result<std::unique_ptr<Controller>> make(std::shared_ptr<const config::Config> config,
+                                                  ControllerIdentity identity, ControllerDeps deps);
+  Controller(const Controller&) = delete;
+  Controller& operator=(const Controller&) = delete;
+  ~Controller() override = default;
+
+  [[nodiscard]] std::vector<NamedStep> steps();
+
+  [[nodiscard]] ports::WorkerService& worker_service() noexcept { return sessions_; }
+  [[nodiscard]] ports::CheckerService& checker_service() noexcept { return health_; }
+  [[nodiscard]] ExtractionService& extraction() noexcept { return extraction_; }
+
+  // Readings, for Admin and metrics.
+  ports::StatusReading status(Deadline deadline) override;
+  std::vector<ports::UpstreamReading> upstreams(Deadline deadline) override;
+  std::vector<ports::RoutingReading> routings(Deadline deadline) override;
+  Result<std::vector<ports::WorkerRow>> workers(Deadline deadline) override;
+  Result<std::vector<ports::WorkerRegistry::CheckerRow>> checkers(Deadline deadline) override;
+  Result<std::vector<ports::ProxyRow>> proxies(const ports::ProxyQuery& query,
+                                               Deadline deadline) override;
+  Result<StoreTime> store_now(Deadline deadline) override;
+  std::vector<std::string> not_ready(Deadline deadline) override;
+
+  [[nodiscard]] std::vector<UpstreamId> upstream_ids() const;
+  [[nodiscard]] ports::UpstreamReading upstream(const UpstreamId& id) const;
+  [[nodiscard]] WorkerSessionCounters worker_counters() const { return sessions_.counters(); }
+  [[nodiscard]] OwnershipCounters ownership_counters() const { return ownership_.counters(); }
+  [[nodiscard]] HealthCounters health_counters() const { return health_.counters(); }
+  [[nodiscard]] ExtractionCounters extraction_counters() const { return extraction_.counters(); }
+
+ private:
+  Controller(std::shared_ptr<const config::Config> config, ControllerIdentity identity,
+             ControllerDeps deps, std::vector<HashedClient> clients);
+
+  [[nodiscard]] std::vector<std::string> warnings(const ports::Generation& generation) const;
+  TimePoint step_switches(TimePoint now);
+  TimePoint step_sweep(TimePoint now);
+  [[nodiscard]] std::vector<OwnedUpstream> owned_upstreams() const;
+  void report_fetch(const UpstreamId& upstream, const domain::FetchOutcome& outcome,
+                    const std::string& detail);
+
+  std::shared_ptr<const config::Config> config_;
+  ControllerIdentity identity_;
+  ControllerDeps deps_;
+  TimePoint started_at_;
+  std::vector<HashedClient> clients_;
+  SharedSectionCell shared_;
+  WorkerSessions sessions_;
+  HealthService health_;
+  ExtractionService extraction_;
+  OwnershipService ownership_;
+  std::vector<std::unique_ptr<SupplyService>> supplies_;
+  std::string published_switches_;  // of the switches' step
+};
+
+// The registered metrics of a controller; the values are read at each scrape.
+void register_metrics(Controller& controller, ports::Metrics& metrics);
+
+}  // namespace proxypool::controller

@@ -1,0 +1,138 @@
+// What a controller shows to Prometheus. Labels come from configuration and closed lists alone.
+#include <string>
+
+#include "controller/controller.hpp"
+
+namespace proxypool::controller {
+
+namespace {
+
+using ports::Metrics;
+
+template <class Counters>
+using Reading = std::function<Counters()>;
+
+// One counter that is a member of a struct of counters.
+template <class Counters>
+void counter(Metrics& metrics, std::string_view name, std::string_view help,
+             const Reading<Counters>& read, std::uint64_t Counters::*member) {
+  metrics.counter_from(name, help, [read, member] { return static_cast<double>(read().*member); });
+}
+
+void register_upstream(const Controller& controller, const UpstreamId& id, Metrics& metrics) {
+  const auto read = [&controller, id] { return controller.upstream(id); };
+  const Metrics::Labels labels{{"upstream", id.str()}};
+  for (std::size_t i = 0; i < domain::kProxyStates; ++i) {
+    const auto state = static_cast<domain::ProxyState>(i);
+    metrics.gauge_from(
+        "proxypool_upstream_proxies", "Proxies by life-cycle state",
+        [read, state] { return static_cast<double>(read().inventory.in_state(state)); },
+        {{"upstream", id.str()}, {"state", std::string(domain::to_string(state))}});
+  }
+  const auto inventory = [&](std::string_view name, std::string_view help,
+                             std::uint64_t domain::Inventory::*member) {
+    metrics.gauge_from(
+        name, help, [read, member] { return static_cast<double>(read().inventory.*member); },
+        labels);
+  };
+  inventory("proxypool_upstream_managed", "Proxies that count against pool.maxSize",
+            &domain::Inventory::managed);
+  inventory("proxypool_upstream_owned", "Managed proxies that a worker owns",
+            &domain::Inventory::owned);
+  inventory("proxypool_upstream_unowned", "Managed proxies that nobody owns",
+            &domain::Inventory::unowned);
+  inventory("proxypool_upstream_revoking", "Managed proxies on their way back from a worker",
+            &domain::Inventory::revoking);
+  inventory("proxypool_upstream_active", "Requests in flight, as last reported",
+            &domain::Inventory::active);
+  inventory("proxypool_upstream_reserved", "Places taken and not yet connected, as last reported",
+            &domain::Inventory::reserved);
+  metrics.gauge_from(
+      "proxypool_upstream_slots_available", "Free places that are known to be free",
+      [read] { return static_cast<double>(read().inventory.slots.available); }, labels);
+  metrics.gauge_from(
+      "proxypool_upstream_slots_unknown", "Places of proxies whose owner has not reported",
+      [read] { return static_cast<double>(read().inventory.slots.unknown); }, labels);
+  metrics.gauge_from(
+      "proxypool_upstream_backoff_seconds", "How long the vendor is left alone",
+      [read] { return static_cast<double>(read().backoff_left.count()) / 1000; }, labels);
+  for (const auto kind : {domain::FetchClass::Success, domain::FetchClass::Empty,
+                          domain::FetchClass::DuplicateOnly, domain::FetchClass::Error}) {
+    metrics.counter_from("proxypool_fetches_total", "Calls to vendors and readings of lists",
+                         [read, kind] { return static_cast<double>(read().counters.of(kind)); },
+                         {{"upstream", id.str()}, {"class", std::string(to_string(kind))}});
+  }
+  const auto fetched = [&](std::string_view name, std::string_view help,
+                           std::uint64_t domain::FetchCounters::*member) {
+    metrics.counter_from(
+        name, help, [read, member] { return static_cast<double>(read().counters.*member); },
+        labels);
+  };
+  fetched("proxypool_fetch_records_total", "Records that vendors answered",
+          &domain::FetchCounters::records);
+  fetched("proxypool_fetch_invalid_total", "Records that were no usable proxy",
+          &domain::FetchCounters::invalid);
+  fetched("proxypool_fetch_duplicates_total", "Proxies that were known already",
+          &domain::FetchCounters::duplicates);
+  fetched("proxypool_fetch_admitted_total", "Proxies that entered the pool",
+          &domain::FetchCounters::admitted);
+  fetched("proxypool_fetch_expired_on_arrival_total", "Proxies that came past their margin",
+          &domain::FetchCounters::expired_on_arrival);
+}
+
+}  // namespace
+
+void register_metrics(Controller& controller, ports::Metrics& metrics) {
+  for (const UpstreamId& id : controller.upstream_ids()) {
+    register_upstream(controller, id, metrics);
+  }
+  const Reading<WorkerSessionCounters> workers = [&] { return controller.worker_counters(); };
+  using Workers = WorkerSessionCounters;
+  counter(metrics, "proxypool_worker_registrations_total", "Sessions that workers opened", workers,
+          &Workers::registrations);
+  counter(metrics, "proxypool_snapshots_issued_total", "Full snapshots sent to workers", workers,
+          &Workers::snapshots_issued);
+  counter(metrics, "proxypool_snapshots_rejected_total", "Snapshots that workers refused", workers,
+          &Workers::snapshots_rejected);
+  counter(metrics, "proxypool_snapshot_extends_total", "Prolongations sent to workers", workers,
+          &Workers::extends);
+  counter(metrics, "proxypool_runtime_reports_refused_total", "Reports that lost their fence",
+          workers, &Workers::reports_refused);
+
+  const Reading<OwnershipCounters> ownership = [&] { return controller.ownership_counters(); };
+  using Ownership = OwnershipCounters;
+  counter(metrics, "proxypool_ownership_assigned_total", "Proxies given to workers", ownership,
+          &Ownership::assigned);
+  counter(metrics, "proxypool_ownership_revoked_total", "Proxies asked back from workers",
+          ownership, &Ownership::revoked);
+  metrics.gauge_from("proxypool_ownership_unplaced", "Proxies for which no worker had room",
+                     [&] { return static_cast<double>(controller.ownership_counters().unplaced); });
+
+  const Reading<HealthCounters> health = [&] { return controller.health_counters(); };
+  using Health = HealthCounters;
+  counter(metrics, "proxypool_check_tasks_total", "Checks given to checkers", health,
+          &Health::tasks);
+  counter(metrics, "proxypool_check_passed_total", "Checks that passed", health, &Health::passed);
+  counter(metrics, "proxypool_check_failed_total", "Checks that failed", health, &Health::failed);
+  counter(metrics, "proxypool_check_ignored_total", "Observations that came late or twice", health,
+          &Health::ignored);
+  counter(metrics, "proxypool_check_lost_total", "Checks that no checker answered in time", health,
+          &Health::lost);
+  metrics.gauge_from("proxypool_checks_in_flight", "Checks given out and not yet answered",
+                     [&] { return static_cast<double>(controller.health_counters().in_flight); });
+  metrics.gauge_from("proxypool_checkers_connected", "Checkers with an open task stream",
+                     [&] { return static_cast<double>(controller.health_counters().checkers); });
+
+  const Reading<ExtractionCounters> extraction = [&] { return controller.extraction_counters(); };
+  using Extraction = ExtractionCounters;
+  counter(metrics, "proxypool_extractions_total", "Extractions asked for", extraction,
+          &Extraction::calls);
+  counter(metrics, "proxypool_extraction_requested_total", "Proxies asked for", extraction,
+          &Extraction::requested);
+  counter(metrics, "proxypool_extraction_returned_total", "Proxies handed out", extraction,
+          &Extraction::returned);
+  counter(metrics, "proxypool_extraction_insufficient_total",
+          "Extractions that got less than they asked for", extraction, &Extraction::insufficient);
+}
+
+}  // namespace proxypool::controller

@@ -1,0 +1,282 @@
+#include "controller/supply.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "proxypool/domain/proxy/identity.hpp"
+
+namespace proxypool::controller {
+
+namespace {
+
+constexpr milliseconds kLeaderLease{15'000};
+constexpr milliseconds kPoll{250};            // how often the pool is looked at
+constexpr milliseconds kListRefresh{60'000};  // a list that did not change is read so often
+constexpr milliseconds kStoreBudget{2'000};
+constexpr milliseconds kStoreRetry{1'000};
+
+std::optional<milliseconds> positive(nanoseconds value) {
+  if (value <= nanoseconds{0}) return std::nullopt;
+  return std::chrono::duration_cast<milliseconds>(value);
+}
+
+}  // namespace
+
+SupplyService::SupplyService(const config::UpstreamConfig& upstream, InstanceId instance,
+                             SecretString identity_key,
+                             std::unique_ptr<ports::ProviderApi> provider, SupplyDeps deps)
+    : config_(upstream),
+      instance_(std::move(instance)),
+      identity_key_(std::move(identity_key)),
+      leader_name_("upstream/" + upstream.id.str()),
+      provider_(std::move(provider)),
+      deps_(std::move(deps)) {
+  reading_.with([&](ports::UpstreamReading& reading) {
+    reading.id = upstream.id;
+    reading.provider = domain::spell(upstream.provider.type);
+    reading.enabled = upstream.enabled;
+    reading.minimum = upstream.pool.minimum;
+    reading.target = upstream.pool.target;
+    reading.size_max = upstream.pool.size_max;
+    reading.total_max = upstream.fetch.total_max;
+  });
+}
+
+Deadline SupplyService::budget() const {
+  return Deadline::after(deps_.clock.now(), kStoreBudget);
+}
+
+ports::UpstreamReading SupplyService::reading() const {
+  return reading_.with([](const ports::UpstreamReading& reading) { return reading; });
+}
+
+domain::TtlPolicy SupplyService::ttl() const {
+  domain::TtlPolicy policy;
+  policy.default_ttl = positive(config_.pool.default_ttl);
+  policy.max_ttl = positive(config_.pool.ttl_max);
+  policy.safety_margin =
+      std::chrono::duration_cast<milliseconds>(config_.pool.allocation_safety_margin);
+  return policy;
+}
+
+Status SupplyService::load_switches(Deadline deadline) {
+  PP_TRY(const ports::UpstreamState state, deps_.management.upstream_state(config_.id, deadline));
+  enabled_ = config_.enabled && state.enabled;
+  ports::UpstreamRules rules;
+  rules.enabled = enabled_;
+  rules.unhealthy_retention =
+      std::chrono::duration_cast<milliseconds>(config_.check.unhealthy_retention);
+  PP_TRY(const std::uint32_t moved, deps_.pool.configure(config_.id, rules, deadline));
+  static_cast<void>(moved);
+  reading_.with([&](ports::UpstreamReading& reading) { reading.enabled = enabled_; });
+  return ok();
+}
+
+Status SupplyService::become_leader(Deadline deadline) {
+  const TimePoint now = deps_.clock.now();
+  if (term_ && now < lead_again_) return ok();
+  const auto fence_before = term_ ? term_->fence : 0;
+  PP_TRY(term_, deps_.coordination.lead(leader_name_, instance_, kLeaderLease, deadline));
+  lead_again_ = now + kLeaderLease / 3;
+  reading_.with([&](ports::UpstreamReading& reading) { reading.leader = term_.has_value(); });
+  if (!term_ || term_->fence == fence_before) return ok();
+  // A new term starts from what is durable (C11), and with a hysteresis of its own.
+  filling_ = false;
+  PP_TRY(const ports::UpstreamState state, deps_.management.upstream_state(config_.id, deadline));
+  return deps_.coordination.raise_total(config_.id, state.spent_total, deadline);
+}
+
+TimePoint SupplyService::step(TimePoint now) {
+  const Deadline deadline = budget();
+  const Status led = become_leader(deadline);
+  const Status loaded = led ? load_switches(deadline) : led;
+  if (!loaded) {
+    term_.reset();  // not certain: not leader
+    return now + kStoreRetry;
+  }
+  if (auto inventory = deps_.pool.inventory(config_.id, deadline)) {
+    reading_.with([&](ports::UpstreamReading& reading) { reading.inventory = *inventory; });
+  }
+  if (!term_ || !enabled_) return now + kStoreRetry;
+  return provider_->authoritative() ? step_list(now) : step_vendor(now);
+}
+
+TimePoint SupplyService::step_list(TimePoint now) {
+  const std::uint64_t version = provider_->source_version();
+  if (listed_ && version == source_seen_ && now < list_again_) return now + kPoll;
+  const domain::FetchOutcome outcome = fetch(0);
+  count(outcome);
+  listed_ = outcome.kind != domain::FetchClass::Error;
+  source_seen_ = version;
+  list_again_ = now + kListRefresh;
+  return now + (listed_ ? kPoll : kStoreRetry);
+}
+
+TimePoint SupplyService::step_vendor(TimePoint now) {
+  const Deadline deadline = budget();
+  const auto generation = deps_.pool.generation(deadline);
+  const auto inventory = deps_.pool.inventory(config_.id, deadline);
+  const auto ledger = deps_.coordination.ledger(config_.id, deadline);
+  if (!generation || !inventory || !ledger) return now + kStoreRetry;
+  reading_.with([&](ports::UpstreamReading& reading) {
+    reading.total_spent = ledger->total_spent;
+    reading.backoff_left = std::max(backoff_.until - generation->now, milliseconds{0});
+  });
+  if (backoff_.waiting(generation->now)) {
+    return now + std::min<milliseconds>(backoff_.until - generation->now, kStoreRetry);
+  }
+
+  domain::RefillPolicy policy;
+  policy.minimum = config_.pool.minimum;
+  policy.target = config_.pool.target;
+  policy.size_max = config_.pool.size_max;
+  policy.expected_per_call = config_.fetch.estimated_ips_per_call;
+  policy.slots_per_proxy = config_.pool.concurrency_max;
+  policy.in_flight_max = config_.fetch.in_flight_max;
+  domain::RefillInput input;
+  input.managed = inventory->managed;
+  input.slots = inventory->slots;
+  // What is not through its first check will be slots soon: it is as good as on its way.
+  input.pending = ledger->total_reserved + inventory->in_state(domain::ProxyState::Fetched) +
+                  inventory->in_state(domain::ProxyState::Checking);
+  input.managed -= std::min(input.managed, input.pending - ledger->total_reserved);
+  input.in_flight = ledger->in_flight;
+  if (config_.fetch.total_max != 0) {
+    const std::uint64_t used = ledger->total_spent + ledger->total_reserved;
+    input.total_left = config_.fetch.total_max - std::min(config_.fetch.total_max, used);
+  }
+  const auto decision = domain::decide_refill(policy, input, filling_);
+  filling_ = decision.filling;
+  reading_.with([&](ports::UpstreamReading& reading) { reading.stop = decision.stop; });
+  if (decision.calls == 0) return now + kPoll;
+
+  ports::PermitRequest request;
+  request.upstream = config_.id;
+  request.leader = leader_name_;
+  request.term = *term_;
+  request.request_interval =
+      std::chrono::duration_cast<milliseconds>(config_.fetch.request_interval);
+  request.in_flight_max = config_.fetch.in_flight_max;
+  request.total_max = config_.fetch.total_max;
+  request.expected = config_.fetch.estimated_ips_per_call;
+  request.lifetime =
+      std::chrono::duration_cast<milliseconds>(config_.fetch.timeout) + 2 * kStoreBudget;
+  const auto answer = deps_.coordination.acquire_permit(request, deadline);
+  if (!answer) return now + kStoreRetry;
+  if (!answer->permit) return now + std::clamp(answer->retry_after, milliseconds{1}, kStoreRetry);
+
+  const auto wanted = std::min<std::uint64_t>(decision.proxies, request.expected);
+  const domain::FetchOutcome outcome = fetch(static_cast<std::uint32_t>(wanted));
+  settle(*answer->permit, outcome);
+  count(outcome);
+  const auto after = deps_.pool.generation(budget());
+  domain::BackoffPolicy backoff;
+  backoff.first = std::chrono::duration_cast<milliseconds>(config_.fetch.backoff.initial);
+  backoff.longest = std::chrono::duration_cast<milliseconds>(config_.fetch.backoff.max);
+  backoff_.add(outcome, backoff, after ? after->now : generation->now, deps_.random());
+  return deps_.clock.now();
+}
+
+domain::FetchOutcome SupplyService::fetch(std::uint32_t wanted) {
+  const TimePoint now = deps_.clock.now();
+  ports::FetchAnswer answer = provider_->fetch({wanted, deps_.clock.wall_now()},
+                                               Deadline::after(now, config_.fetch.timeout));
+  detail_ = answer.detail;
+  domain::FetchOutcome outcome;
+  outcome.retry_after = answer.retry_after;
+  outcome.tally.records = answer.records;
+  outcome.tally.invalid = answer.invalid;
+  outcome.tally.refused_private = answer.refused_private;
+  if (answer.error) {
+    outcome.reason = *answer.error;
+    return outcome;
+  }
+  // A list that could not be read whole is not the truth about what is gone.
+  if (provider_->authoritative() && answer.candidates.empty() && answer.records > 0) {
+    outcome.reason = domain::FetchReason::Parse;
+    return outcome;
+  }
+  std::uint32_t repeated = 0;
+  const auto admitted = admit(std::move(answer.candidates), repeated);
+  if (!admitted) {
+    outcome.reason = domain::FetchReason::Other;
+    detail_ = "the pool did not answer: " + admitted.error().message;
+    return outcome;
+  }
+  domain::FetchTally tally = outcome.tally;
+  tally.duplicates = admitted->duplicates + repeated;
+  tally.expired_on_arrival = admitted->expired;
+  tally.refused_full = admitted->over_size;
+  tally.admitted = admitted->admitted;
+  const auto retry_after = outcome.retry_after;
+  outcome = domain::classify_fetch(tally);
+  outcome.retry_after = retry_after;
+  return outcome;
+}
+
+Result<ports::AdmitResult> SupplyService::admit(std::vector<domain::Candidate> candidates,
+                                                std::uint32_t& repeated) {
+  const auto keyed = [this](std::string_view message) {
+    return deps_.crypto.hmac_sha256(identity_key_.reveal(), message);
+  };
+  ports::AdmitBatch batch;
+  batch.upstream = config_.id;
+  batch.ttl = ttl();
+  batch.managed_max = config_.pool.size_max;
+  batch.concurrency_max = config_.pool.concurrency_max;
+  batch.tags = config_.tags;
+  batch.authoritative = provider_->authoritative();
+  batch.admissions.reserve(candidates.size());
+  std::unordered_set<ProxyId> seen;
+  for (domain::Candidate& candidate : candidates) {
+    ports::Admission admission;
+    admission.credential_version = domain::credential_version(candidate.credential, keyed);
+    admission.id =
+        domain::proxy_id(domain::unique_key(candidate.endpoint, candidate.credential.username,
+                                            admission.credential_version),
+                         keyed);
+    if (!seen.insert(admission.id).second) {
+      ++repeated;
+      continue;
+    }
+    admission.candidate = std::move(candidate);
+    batch.admissions.push_back(std::move(admission));
+  }
+  return deps_.pool.admit(batch, budget());
+}
+
+void SupplyService::settle(const ports::Permit& permit, const domain::FetchOutcome& outcome) {
+  // What a failed call brought is not known: it is booked as expected.
+  const bool certain = outcome.kind != domain::FetchClass::Error;
+  const auto actual = certain ? std::optional(outcome.tally.valid()) : std::nullopt;
+  static_cast<void>(deps_.coordination.settle_permit(config_.id, permit, actual, budget()));
+  if (config_.fetch.total_max == 0) return;
+  // The durable copy may lag behind by a crash; the larger of both counts (C11).
+  const auto ledger = deps_.coordination.ledger(config_.id, budget());
+  auto state = deps_.management.upstream_state(config_.id, budget());
+  if (!ledger || !state || state->spent_total >= ledger->total_spent) return;
+  state->spent_total = ledger->total_spent;
+  static_cast<void>(deps_.management.put_upstream_state(*state, std::nullopt, budget()));
+}
+
+void SupplyService::count(const domain::FetchOutcome& outcome) {
+  std::uint32_t empty = 0;
+  if (outcome.kind == domain::FetchClass::Empty) {
+    empty = deps_.coordination.count_empty(config_.id, budget()).value_or(0);
+  } else if (outcome.kind != domain::FetchClass::Error) {
+    static_cast<void>(deps_.coordination.clear_empty(config_.id, budget()));
+  }
+  reading_.with([&](ports::UpstreamReading& reading) {
+    reading.counters.add(outcome);
+    reading.last = outcome;
+    reading.last_detail = detail_;
+    reading.last_fetch_at = deps_.clock.wall_now();
+    if (outcome.kind != domain::FetchClass::Error) reading.empty_in_a_row = empty;
+    reading.errors_in_a_row =
+        outcome.kind == domain::FetchClass::Error ? reading.errors_in_a_row + 1 : 0;
+  });
+  if (deps_.on_fetch) deps_.on_fetch(config_.id, outcome, detail_);
+}
+
+}  // namespace proxypool::controller
