@@ -1,0 +1,358 @@
+// The read-only half of the Admin API.
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "adapters/http/apis.hpp"
+#include "proxypool/base/text.hpp"
+
+namespace proxypool::http {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr milliseconds kBudget{2'000};
+constexpr std::uint32_t kPageDefault = 100;
+constexpr std::uint32_t kPageMax = 1'000;
+
+net::HttpResponse answer(const json& body) {
+  net::HttpResponse response =
+      net::json_response(200, body.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  response.fields.emplace_back("Cache-Control", "no-store");
+  return response;
+}
+
+std::string seconds_text(nanoseconds duration) {
+  return format_duration(duration);
+}
+
+json version_json(const std::optional<domain::SnapshotVersion>& version) {
+  if (!version) return nullptr;
+  return {{"generation", to_hex(version->generation)}, {"counter", version->counter}};
+}
+
+json states_json(const domain::Inventory& inventory) {
+  json out = json::object();
+  for (std::size_t i = 0; i < domain::kProxyStates; ++i) {
+    const auto state = static_cast<domain::ProxyState>(i);
+    out[std::string(domain::to_string(state))] = inventory.in_state(state);
+  }
+  return out;
+}
+
+std::string_view stop_text(domain::RefillStop stop) {
+  switch (stop) {
+    case domain::RefillStop::Enough:
+      return "enough";
+    case domain::RefillStop::PoolFull:
+      return "poolFull";
+    case domain::RefillStop::TotalUsed:
+      return "totalUsed";
+    case domain::RefillStop::InFlight:
+      return "inFlight";
+    default:
+      return "none";
+  }
+}
+
+json fetch_json(const ports::UpstreamReading& reading) {
+  const domain::FetchCounters& counters = reading.counters;
+  json out{{"success", counters.of(domain::FetchClass::Success)},
+           {"empty", counters.of(domain::FetchClass::Empty)},
+           {"duplicateOnly", counters.of(domain::FetchClass::DuplicateOnly)},
+           {"error", counters.of(domain::FetchClass::Error)},
+           {"records", counters.records},
+           {"invalid", counters.invalid},
+           {"duplicates", counters.duplicates},
+           {"expiredOnArrival", counters.expired_on_arrival},
+           {"admitted", counters.admitted},
+           {"emptyInARow", reading.empty_in_a_row},
+           {"errorsInARow", reading.errors_in_a_row},
+           {"backoffLeft", seconds_text(reading.backoff_left)},
+           {"stop", stop_text(reading.stop)}};
+  if (reading.last_fetch_at) {
+    out["last"] = {{"at", format_time(*reading.last_fetch_at)},
+                   {"class", domain::to_string(reading.last.kind)},
+                   {"reason", domain::to_string(reading.last.reason)},
+                   {"detail", reading.last_detail}};
+  }
+  return out;
+}
+
+json upstream_json(const ports::UpstreamReading& reading) {
+  const domain::Inventory& inventory = reading.inventory;
+  return {{"id", reading.id.str()},
+          {"provider", reading.provider},
+          {"enabled", reading.enabled},
+          {"leader", reading.leader},
+          {"proxies",
+           {{"managed", inventory.managed},
+            {"owned", inventory.owned},
+            {"unowned", inventory.unowned},
+            {"revoking", inventory.revoking},
+            {"byState", states_json(inventory)}}},
+          {"slots",
+           {{"available", inventory.slots.available},
+            {"unknown", inventory.slots.unknown},
+            {"active", inventory.active},
+            {"reserved", inventory.reserved},
+            {"minimum", reading.minimum},
+            {"target", reading.target}}},
+          {"maxSize", reading.size_max},
+          {"spend", {{"total", reading.total_spent}, {"maxTotal", reading.total_max}}},
+          {"fetch", fetch_json(reading)}};
+}
+
+json routing_json(const ports::RoutingReading& reading) {
+  json out{{"id", reading.id.str()},
+           {"enabled", reading.enabled},
+           {"strategy", reading.strategy},
+           {"balancer", reading.balancer},
+           {"upstreams", json::array()}};
+  for (const auto& upstream : reading.upstreams) out["upstreams"].push_back(upstream.str());
+  if (reading.current) out["current"] = reading.current->str();
+  return out;
+}
+
+json worker_json(const ports::WorkerRow& row) {
+  return {{"id", row.worker.str()},
+          {"instance", row.instance.str()},
+          {"zone", row.zone},
+          {"live", row.live},
+          {"draining", row.draining},
+          {"registeredAt", format_time(row.registered_at)},
+          {"lastReportAt", format_time(row.last_report_at)},
+          {"snapshot",
+           {{"issued", version_json(row.issued)},
+            {"acknowledged", version_json(row.acknowledged)},
+            {"rejected", version_json(row.rejected)}}},
+          {"active", row.active},
+          {"reserved", row.reserved}};
+}
+
+// No user name, no password: Admin shows where a proxy is, not how to use it.
+json proxy_json(const ports::ProxyRow& row, StoreTime now) {
+  const domain::Proxy& proxy = row.leased.proxy;
+  json out{{"id", to_string(proxy.id)},
+           {"upstream", proxy.upstream.str()},
+           {"protocol", domain::to_string(proxy.endpoint.scheme)},
+           {"host", proxy.endpoint.host},
+           {"port", proxy.endpoint.port},
+           {"state", domain::to_string(proxy.state)},
+           {"ownership", domain::to_string(proxy.ownership)},
+           {"maxConcurrency", proxy.max_concurrency},
+           {"active", row.active},
+           {"reserved", row.reserved},
+           {"createdAt", format_time(proxy.created_at)},
+           {"latency", seconds_text(proxy.latency)}};
+  if (!row.leased.holder.worker.empty()) out["owner"] = row.leased.holder.worker.str();
+  if (proxy.expires_at) {
+    out["expiresAt"] = format_time(*proxy.expires_at);
+    out["remainingTtlSeconds"] =
+        std::max<std::int64_t>(0, (*proxy.expires_at - now).count() / 1000);
+  }
+  if (proxy.last_checked_at) out["lastCheckedAt"] = format_time(*proxy.last_checked_at);
+  if (proxy.last_success_at) out["lastSuccessAt"] = format_time(*proxy.last_success_at);
+  if (row.last_failure.phase != domain::Phase::None) {
+    out["lastFailure"] = {{"phase", domain::to_string(row.last_failure.phase)},
+                          {"kind", domain::to_string(row.last_failure.kind)}};
+  }
+  return out;
+}
+
+std::optional<ProxyId> parse_id(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (text.size() != 16 || error != std::errc{} || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return ProxyId(value);
+}
+
+std::variant<ports::ProxyQuery, Refusal> read_query(const Call& call) {
+  ports::ProxyQuery query;
+  std::vector<net::ProblemEntry> errors;
+  const auto values = [&](std::string_view name) {
+    std::vector<std::string> out;
+    for (const auto& [key, value] : call.request.query) {
+      if (key != name) continue;
+      for (const std::string_view part : split(value, ',')) out.emplace_back(part);
+    }
+    return out;
+  };
+  for (const std::string& id : values("upstream")) query.upstreams.emplace_back(id);
+  for (const std::string& name : values("state")) {
+    bool known = false;
+    for (std::size_t i = 0; i < domain::kProxyStates; ++i) {
+      const auto state = static_cast<domain::ProxyState>(i);
+      if (name != domain::to_string(state)) continue;
+      query.states.push_back(state);
+      known = true;
+    }
+    if (!known) errors.push_back({"state", "'" + name + "' is no state"});
+  }
+  query.limit = kPageDefault;
+  if (const auto given = call.request.parameter("limit")) {
+    const auto limit = parse_number<std::uint32_t>(*given);
+    if (!limit || *limit == 0 || *limit > kPageMax) {
+      errors.push_back({"limit", "must be 1 to 1000"});
+    }
+    query.limit = limit.value_or(kPageDefault);
+  }
+  if (const auto given = call.request.parameter("cursor")) {
+    query.after = parse_id(*given);
+    if (!query.after) errors.push_back({"cursor", "must be what an answer gave as nextCursor"});
+  }
+  if (!errors.empty()) {
+    return Refusal{400, "validation_failed", "the query cannot be used", std::move(errors)};
+  }
+  return query;
+}
+
+// One element of a list by its id, or 404.
+template <class Items, class Name, class Render>
+Answer one_of(const Items& items, const std::string& id, Name name, Render render,
+              std::string_view what) {
+  for (const auto& item : items) {
+    if (name(item) == id) return answer(render(item));
+  }
+  return Refusal{404, "not_found", "no " + std::string(what) + " has the id '" + id + "'"};
+}
+
+template <class Items, class Render>
+json list_json(const Items& items, Render render) {
+  json out{{"items", json::array()}};
+  for (const auto& item : items) out["items"].push_back(render(item));
+  return out;
+}
+
+class Admin {
+ public:
+  explicit Admin(AdminNeeds needs) : needs_(std::move(needs)) {}
+
+  [[nodiscard]] Deadline budget() const { return Deadline::after(needs_.clock.now(), kBudget); }
+
+  Answer status() {
+    const Deadline deadline = budget();
+    const ports::StatusReading reading = needs_.readings.status(deadline);
+    const auto workers = needs_.readings.workers(deadline);
+    if (!workers) return refusal_of(workers.error());
+    const auto checkers = needs_.readings.checkers(deadline);
+    if (!checkers) return refusal_of(checkers.error());
+    json out{{"version", needs_.version},
+             {"cluster", reading.cluster_id},
+             {"instance", reading.instance.str()},
+             {"uptime", seconds_text(reading.uptime)},
+             {"storage",
+              {{"mode", reading.storage},
+               {"generation", to_hex(reading.generation.id)},
+               {"startedAt", format_time(reading.generation.started_at)},
+               {"exclusive", reading.generation.now >= reading.generation.exclusive_from}}},
+             {"snapshotsIssued", reading.snapshots_issued},
+             {"checksInFlight", reading.checks_in_flight},
+             {"warnings", reading.warnings}};
+    out["workers"] = list_json(*workers, worker_json)["items"];
+    out["checkers"] = list_json(*checkers, checker_json)["items"];
+    out["upstreams"] = list_json(needs_.readings.upstreams(deadline), upstream_json)["items"];
+    out["routings"] = list_json(needs_.readings.routings(deadline), routing_json)["items"];
+    return answer(out);
+  }
+
+  Answer upstreams() {
+    return answer(list_json(needs_.readings.upstreams(budget()), upstream_json));
+  }
+  Answer upstream(const std::string& id) {
+    return one_of(
+        needs_.readings.upstreams(budget()), id, [](const auto& r) { return r.id.str(); },
+        upstream_json, "upstream");
+  }
+  Answer routings() { return answer(list_json(needs_.readings.routings(budget()), routing_json)); }
+  Answer routing(const std::string& id) {
+    return one_of(
+        needs_.readings.routings(budget()), id, [](const auto& r) { return r.id.str(); },
+        routing_json, "routing");
+  }
+  Answer workers() {
+    const auto rows = needs_.readings.workers(budget());
+    if (!rows) return refusal_of(rows.error());
+    return answer(list_json(*rows, worker_json));
+  }
+  Answer worker(const std::string& id) {
+    const auto rows = needs_.readings.workers(budget());
+    if (!rows) return refusal_of(rows.error());
+    return one_of(
+        *rows, id, [](const auto& r) { return r.worker.str(); }, worker_json, "worker");
+  }
+  Answer checkers() {
+    const auto rows = needs_.readings.checkers(budget());
+    if (!rows) return refusal_of(rows.error());
+    return answer(list_json(*rows, checker_json));
+  }
+
+  Answer proxies(const Call& call) {
+    auto query = read_query(call);
+    if (auto* refusal = std::get_if<Refusal>(&query)) return *refusal;
+    const Deadline deadline = budget();
+    const auto& wanted = std::get<ports::ProxyQuery>(query);
+    const auto rows = needs_.readings.proxies(wanted, deadline);
+    const auto now = needs_.readings.store_now(deadline);
+    if (!rows) return refusal_of(rows.error());
+    if (!now) return refusal_of(now.error());
+    json out = list_json(*rows, [&](const ports::ProxyRow& row) { return proxy_json(row, *now); });
+    if (rows->size() == wanted.limit) {
+      out["nextCursor"] = to_string(rows->back().leased.proxy.id);
+    }
+    return answer(out);
+  }
+  Answer proxy(const std::string& id) {
+    const auto wanted = parse_id(id);
+    const Refusal unknown{404, "not_found", "no proxy has the id '" + id + "'"};
+    if (!wanted) return unknown;
+    ports::ProxyQuery query;
+    query.limit = 1;
+    if (wanted->value() > 0) query.after = ProxyId(wanted->value() - 1);
+    const Deadline deadline = budget();
+    const auto rows = needs_.readings.proxies(query, deadline);
+    const auto now = needs_.readings.store_now(deadline);
+    if (!rows) return refusal_of(rows.error());
+    if (!now) return refusal_of(now.error());
+    if (rows->empty() || rows->front().leased.proxy.id != *wanted) return unknown;
+    return answer(proxy_json(rows->front(), *now));
+  }
+
+ private:
+  static json checker_json(const ports::WorkerRegistry::CheckerRow& row) {
+    return {{"id", row.checker.str()},
+            {"instance", row.instance.str()},
+            {"live", row.live},
+            {"maxInFlight", row.in_flight_max},
+            {"registeredAt", format_time(row.registered_at)},
+            {"lastSeenAt", format_time(row.last_seen_at)}};
+  }
+
+  AdminNeeds needs_;
+};
+
+}  // namespace
+
+void add_admin(Router& router, const Guard& guard, AdminNeeds needs) {
+  const auto admin = std::make_shared<Admin>(std::move(needs));
+  const auto get = [&](std::string path, Handle handle) {
+    router.add("GET", std::move(path), guard, std::move(handle));
+  };
+  get("/v1/status", [admin](Call&) { return admin->status(); });
+  get("/v1/upstreams", [admin](Call&) { return admin->upstreams(); });
+  get("/v1/upstreams/{id}", [admin](Call& call) { return admin->upstream(call.captures["id"]); });
+  get("/v1/routings", [admin](Call&) { return admin->routings(); });
+  get("/v1/routings/{id}", [admin](Call& call) { return admin->routing(call.captures["id"]); });
+  get("/v1/workers", [admin](Call&) { return admin->workers(); });
+  get("/v1/workers/{id}", [admin](Call& call) { return admin->worker(call.captures["id"]); });
+  get("/v1/checkers", [admin](Call&) { return admin->checkers(); });
+  get("/v1/proxies", [admin](Call& call) { return admin->proxies(call); });
+  get("/v1/proxies/{id}", [admin](Call& call) { return admin->proxy(call.captures["id"]); });
+}
+
+}  // namespace proxypool::http

@@ -1,0 +1,50 @@
+// Who may call: the realms of Distribution and Admin, each independent of the other (GW-10).
+//
+// Thread rule: any thread. Verifying a password takes 70 ms once and is remembered for a minute, so
+//              guards run on a bounded pool, never on a loop.
+// Limits:      1,024 remembered verdicts a realm.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/http/router.hpp"
+#include "proxypool/base/ip.hpp"
+#include "proxypool/base/secret.hpp"
+#include "proxypool/base/stored_hash.hpp"
+#include "proxypool/base/time.hpp"
+#include "proxypool/ports/crypto.hpp"
+#include "proxypool/ports/telemetry.hpp"
+
+namespace proxypool::http {
+
+struct GuardNeeds {
+  const ports::Crypto& crypto;
+  const Clock& clock;
+  ports::Events& events;
+};
+
+struct RealmClient {
+  std::string name;
+  StoredHash secret;
+};
+
+// Sources outside `allow` are refused with 403 `source_denied`; an empty list allows every one.
+Guard allow_sources(std::vector<Cidr> allow);
+
+// HTTP Basic with the name and secret of a client; 401 otherwise. Sets Call::client.
+Guard require_client(std::string realm, std::vector<RealmClient> clients, GuardNeeds needs);
+
+// `Authorization: Bearer TOKEN`; 401 otherwise.
+Guard require_token(std::string realm, SecretString token, GuardNeeds needs);
+
+// Without a token only programs on this machine may read: a request whose Host is another name, or
+// that a foreign web page sent, is refused with 403.
+Guard require_local_page(std::vector<std::string> hosts);
+
+// All of them, in order.
+Guard all_of(std::vector<Guard> guards);
+
+}  // namespace proxypool::http
