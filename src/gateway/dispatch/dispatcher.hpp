@@ -1,0 +1,149 @@
+// The dispatcher routes a request, chooses a proxy and takes a place at it. (GW-31, GW-33)
+//
+// It reads the view and the counters of this process and asks nobody: no lock, no allocation (once
+// a host was seen by a regular expression), no I/O, no walk over proxies.
+//
+// Thread rule: Dispatcher: one thread at a time, one for each serving thread. Allocation: one
+// thread
+//              at a time; may be released on another one than it was acquired on. Both end before
+//              the registry.
+// Invariant:   every place that was taken is given back exactly once, by release() or by the end of
+//              the allocation. A repeat is counted by PP_BUG_IF and changes nothing.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "gateway/dispatch/proxy_entry.hpp"
+#include "gateway/dispatch/registry.hpp"
+#include "gateway/dispatch/view.hpp"
+#include "proxypool/base/id.hpp"
+#include "proxypool/base/random.hpp"
+#include "proxypool/base/time.hpp"
+#include "proxypool/domain/health/observation.hpp"
+#include "proxypool/domain/routing/host_regex.hpp"
+#include "proxypool/domain/routing/matcher.hpp"
+
+namespace proxypool::gateway {
+
+// A place at a proxy. Reserved when acquired, active after commit(), given back by release().
+class Allocation {
+ public:
+  Allocation() = default;
+  Allocation(Allocation&& other) noexcept { take(other); }
+  Allocation& operator=(Allocation&& other) noexcept {
+    if (this != &other) {
+      drop();
+      take(other);
+    }
+    return *this;
+  }
+  // Gives a place that is still held back, without a verdict on the proxy.
+  ~Allocation() { drop(); }
+
+  [[nodiscard]] bool held() const noexcept { return stage_ != Stage::Free; }
+  // REQUIRES: it was acquired. Good for as long as the allocation, after release() too.
+  [[nodiscard]] const ProxyEntry& proxy() const noexcept { return *entry_; }
+  // Asked again right before dialling: the leases of this worker stand, and the proxy was neither
+  // revoked nor removed, and is before its end.
+  [[nodiscard]] bool still_usable(TimePoint now) const noexcept {
+    return held() && registry_->valid(now) && upstream_->members.still_usable(member_, now);
+  }
+  // The upstream connection stands: the reserved place becomes an active one. Once.
+  void commit() noexcept;
+  // Gives the place back with what happened. A failure to dial or to get through the proxy's own
+  // handshake counts against the proxy (two in a row bench it), a later one is neutral, none is
+  // good.
+  void release(domain::Failure failure, TimePoint now) noexcept;
+
+ private:
+  friend class Dispatcher;
+  enum class Stage : std::uint8_t { Free, Reserved, Active };
+  static constexpr std::uint8_t kUncounted = 255;
+
+  void take(Allocation& other) noexcept;
+  void drop() noexcept {
+    if (held()) give_back(domain::Verdict::Neutral, TimePoint{});
+  }
+  void give_back(domain::Verdict verdict, TimePoint now) noexcept;
+
+  EntryPointer entry_;
+  ProxyRegistry* registry_ = nullptr;
+  UpstreamRuntime* upstream_ = nullptr;
+  RoutingRuntime* routing_ = nullptr;  // null: the routing has no maximum to count for
+  std::uint32_t member_ = 0;
+  std::uint8_t stripe_ = kUncounted;
+  Stage stage_ = Stage::Free;
+};
+
+// The proxies that a request has tried already. (R6)
+class ExcludedProxies {
+ public:
+  static constexpr std::size_t kMax = 16;
+
+  // False when there is no room: the request has had its attempts.
+  [[nodiscard]] bool add(ProxyId id) noexcept {
+    if (count_ == kMax) return false;
+    ids_[count_++] = id;
+    return true;
+  }
+  [[nodiscard]] bool contains(ProxyId id) const noexcept {
+    const auto end = ids_.begin() + static_cast<std::ptrdiff_t>(count_);
+    return std::find(ids_.begin(), end, id) != end;
+  }
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+
+ private:
+  std::array<ProxyId, kMax> ids_{};
+  std::size_t count_ = 0;
+};
+
+enum class Acquired : std::uint8_t {
+  Ok,
+  NoRouting,    // 403 no_routing
+  NoCandidate,  // 503 no_candidate: no proxy of the routing has a free place
+  RoutingFull,  // 503 overloaded: the routing's own maximum
+  NotValid,     // 503 not_ready: the leases of this worker have ended
+};
+
+struct Acquisition {
+  Acquired outcome = Acquired::NoRouting;
+  const View::Routing* routing = nullptr;  // null: NoRouting; good for as long as the view
+  Allocation allocation;                   // held with Ok alone
+};
+
+class Dispatcher {
+ public:
+  // `thread`: a small number, different for each serving thread.
+  Dispatcher(ProxyRegistry& registry, unsigned thread) : registry_(registry), thread_(thread) {}
+
+  // The routing that takes the request, or null.
+  [[nodiscard]] const View::Routing* route(const View& view, const domain::RouteRequest& request);
+  // A place at a proxy of this routing that was not tried yet: the strategy's upstream first, then
+  // the others, AVAILABLE proxies before SUSPECT ones. For the first attempt and for retries, which
+  // stay within the routing and the view of the first.
+  [[nodiscard]] Acquisition acquire(const View& view, const View::Routing& routing,
+                                    const ExcludedProxies& tried, TimePoint now, Random& random);
+  // Both in one.
+  [[nodiscard]] Acquisition acquire(const View& view, const domain::RouteRequest& request,
+                                    const ExcludedProxies& tried, TimePoint now, Random& random);
+
+  // Hosts that had to be asked of the regular expressions, since the start.
+  [[nodiscard]] std::uint64_t regex_misses() const noexcept { return verdicts_.misses(); }
+
+ private:
+  [[nodiscard]] std::uint32_t reserve(const View::Upstream& upstream, domain::Balancer balancer,
+                                      domain::Tier tier, const ExcludedProxies& tried,
+                                      TimePoint now, Random& random);
+  [[nodiscard]] Allocation hand_out(const View::Upstream& upstream, std::uint32_t member,
+                                    const View::Routing& routing);
+
+  ProxyRegistry& registry_;
+  unsigned thread_;
+  domain::HostVerdicts verdicts_;
+};
+
+}  // namespace proxypool::gateway

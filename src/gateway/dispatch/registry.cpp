@@ -1,0 +1,108 @@
+#include "gateway/dispatch/registry.hpp"
+
+#include <utility>
+
+#include "gateway/dispatch/view.hpp"
+
+namespace proxypool::gateway {
+
+std::size_t ProxyRegistry::revoke(std::span<const ProxyId> ids) {
+  std::size_t known = 0;
+  for (const ProxyId id : ids) {
+    const auto found = slots_.find(id);
+    if (found == slots_.end()) continue;
+    found->second.revoked = true;
+    found->second.upstream->members.close(found->second.member);
+    ++known;
+  }
+  return known;
+}
+
+void ProxyRegistry::adopt(const View& view) {
+  adopted_ = view.stamp_;
+  for (auto& [id, slot] : slots_) {
+    if (slot.stamp == adopted_) slot.lease_epoch = slot.entry->lease_epoch;
+    if (slot.stamp == adopted_ || slot.draining) continue;
+    slot.upstream->members.close(slot.member);
+    slot.draining = true;
+    draining_.push_back(id);
+  }
+}
+
+std::size_t ProxyRegistry::reclaim() {
+  std::erase_if(draining_, [&](ProxyId id) {
+    const auto found = slots_.find(id);
+    if (found == slots_.end() || !found->second.draining) return true;  // a newer view has it again
+    if (!found->second.upstream->members.reclaim(found->second.member)) return false;
+    slots_.erase(found);
+    return true;
+  });
+  return draining_.size();
+}
+
+std::vector<ports::ProxyCount> ProxyRegistry::counts() const {
+  std::vector<ports::ProxyCount> out;
+  for (const auto& [id, slot] : slots_) {
+    const domain::Counts counts = slot.upstream->members.counts(slot.member);
+    if (counts.total() == 0) continue;
+    ports::ProxyCount count;
+    count.id = id;
+    count.lease_epoch = slot.lease_epoch;
+    count.active = counts.active;
+    count.reserved = counts.reserved;
+    count.draining = !slot.upstream->members.is_open(slot.member);
+    out.push_back(count);
+  }
+  return out;
+}
+
+std::vector<domain::HeldProxy> ProxyRegistry::held() const {
+  std::vector<domain::HeldProxy> out;
+  for (const auto& [id, slot] : slots_) {
+    if (slot.draining || slot.revoked || !slot.upstream->members.is_open(slot.member)) continue;
+    out.push_back({id, slot.upstream->members.until(slot.member)});
+  }
+  return out;
+}
+
+UpstreamRuntime* ProxyRegistry::upstream(const UpstreamId& id) {
+  const auto found = upstreams_.find(id);
+  if (found != upstreams_.end()) return found->second.get();
+  if (upstreams_.size() >= kNamesMax) return nullptr;
+  return upstreams_.emplace(id, std::make_unique<UpstreamRuntime>(id)).first->second.get();
+}
+
+RoutingRuntime* ProxyRegistry::routing(const RoutingId& id) {
+  const auto found = routings_.find(id);
+  if (found != routings_.end()) return found->second.get();
+  if (routings_.size() >= kNamesMax) return nullptr;
+  return routings_.emplace(id, std::make_unique<RoutingRuntime>()).first->second.get();
+}
+
+ProxyRegistry::Slot* ProxyRegistry::place(ProxyId id, UpstreamRuntime& upstream,
+                                          const char*& refusal) {
+  auto found = slots_.find(id);
+  if (found != slots_.end() && found->second.upstream != &upstream) {
+    // The proxy has come back from another source. Its counters stay where they are until its old
+    // work has ended, so that its limit holds over both lives.
+    Slot& old = found->second;
+    old.upstream->members.close(old.member);
+    if (!old.upstream->members.reclaim(old.member)) {
+      refusal = "still busy under its former upstream";
+      return nullptr;
+    }
+    slots_.erase(found);
+    found = slots_.end();
+  }
+  if (found != slots_.end()) return &found->second;
+  refusal = "no slot is free";
+  if (slots_.size() >= options_.slots_max) return nullptr;
+  const std::uint32_t member = upstream.members.place(id);
+  if (member == domain::Members::kNone) return nullptr;
+  Slot& slot = slots_[id];
+  slot.upstream = &upstream;
+  slot.member = member;
+  return &slot;
+}
+
+}  // namespace proxypool::gateway

@@ -1,0 +1,163 @@
+// The registry keeps what outlives snapshots: each proxy's counters, each upstream's index of
+// loads, each routing's turn, and until when this worker may begin anything at all.
+//
+// Views come and go; a proxy keeps its slot from the first view that has it until, after the last
+// one, its work has ended. The order of a swap:
+//
+//   ViewBuilder … finish()   new proxies get slots and open; old views do not see them
+//   cell.publish(view)       serving threads take the new view, each at its next request
+//   (all readers have it)
+//   registry.adopt(*view)    slots that the view does not have close and drain
+//   registry.reclaim()       again and again: drained slots are free
+//
+// Thread rule: valid, valid_until, bench, listener: any thread. Everything else: one thread at a
+//              time (the owner: the snapshot session).
+// Limits:      slots_max slots; a proxy that finds none is named in ViewBuilder::rejected.
+//              kNamesMax upstreams and routings over the life of the process, some KiB each; a
+//              snapshot beyond is refused.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/dispatch/proxy_entry.hpp"
+#include "proxypool/base/id.hpp"
+#include "proxypool/base/limits.hpp"
+#include "proxypool/base/time.hpp"
+#include "proxypool/domain/balance/members.hpp"
+#include "proxypool/domain/cluster/validate.hpp"
+#include "proxypool/domain/routing/strategy.hpp"
+#include "proxypool/ports/control_plane.hpp"
+
+namespace proxypool::gateway {
+
+class View;
+
+// A sum that many threads count on without meeting: each has its own cache line.
+class StripedCount {
+ public:
+  static constexpr unsigned kStripes = 16;
+  void add(unsigned stripe, std::int64_t change) noexcept {
+    stripes_[stripe % kStripes].count.fetch_add(change, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t sum() const noexcept {
+    std::int64_t total = 0;
+    for (const auto& stripe : stripes_) total += stripe.count.load(std::memory_order_relaxed);
+    return total < 0 ? 0 : static_cast<std::uint64_t>(total);
+  }
+
+ private:
+  struct alignas(64) Stripe {
+    std::atomic<std::int64_t> count{0};
+  };
+  std::array<Stripe, kStripes> stripes_;
+};
+
+// One upstream on this worker. Lives as long as the registry.
+struct UpstreamRuntime {
+  explicit UpstreamRuntime(UpstreamId name) : id(std::move(name)) {}
+
+  const UpstreamId id;
+  domain::Members members;
+  StripedCount in_flight;                 // kept while `counted`
+  std::atomic<bool> counted{false};       // some routing chooses among upstreams by load
+  std::atomic<std::uint32_t> waiters{0};  // requests that wait for a place here
+};
+
+// One routing on this worker. Lives as long as the registry.
+struct RoutingRuntime {
+  domain::StrategyTurn turn;
+  std::atomic<std::uint32_t> in_flight{0};  // kept while the routing has a maximum
+};
+
+// Is told that an upstream on which somebody waits has a place. Called on the thread that gave the
+// place back; must not block.
+class PlaceListener {
+ public:
+  virtual ~PlaceListener() = default;
+  virtual void place_free(const UpstreamRuntime& upstream) noexcept = 0;
+};
+
+class ProxyRegistry {
+ public:
+  static constexpr std::uint32_t kSlotsMax = 2 * limits::kProxiesPerWorkerMax;
+  static constexpr std::size_t kNamesMax = 16'384;
+
+  struct Options {
+    nanoseconds bench = std::chrono::seconds(2);  // gateway.bench; 0: nobody is benched
+    PlaceListener* listener = nullptr;            // outlives the registry
+    std::size_t slots_max = kSlotsMax;
+  };
+
+  explicit ProxyRegistry(Options options) : options_(options) {}
+  ProxyRegistry() : ProxyRegistry(Options{}) {}
+  ProxyRegistry(const ProxyRegistry&) = delete;
+  ProxyRegistry& operator=(const ProxyRegistry&) = delete;
+
+  // Any thread's ----------------------------------------------------------------------------------
+
+  // Whether this worker may begin new work at `now`: its leases, and with them its view, stand.
+  [[nodiscard]] bool valid(TimePoint now) const noexcept { return now < valid_until(); }
+  [[nodiscard]] TimePoint valid_until() const noexcept {
+    return TimePoint(nanoseconds(valid_until_.load(std::memory_order_acquire)));
+  }
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+
+  // The owner's -----------------------------------------------------------------------------------
+
+  // Until when new work may begin: the end of the leases less the margin (C9). Before the first
+  // call nothing may.
+  void extend(TimePoint valid_until) noexcept {
+    valid_until_.store(valid_until.time_since_epoch().count(), std::memory_order_release);
+  }
+  // Takes proxies out of service at once, for every view, until a snapshot brings them under a
+  // newer lease. Returns how many of them are known here.
+  std::size_t revoke(std::span<const ProxyId> ids);
+  // Every serving thread uses `view`, the newest: what it does not have takes no new work.
+  void adopt(const View& view);
+  // Frees closed slots that carry nothing. Returns how many still drain.
+  std::size_t reclaim();
+
+  // What is in flight, draining proxies included; idle ones are left out.
+  [[nodiscard]] std::vector<ports::ProxyCount> counts() const;
+  // What the adopted view holds and may use (for CP-6 and for the next registration).
+  [[nodiscard]] std::vector<domain::HeldProxy> held() const;
+  [[nodiscard]] std::size_t slots() const noexcept { return slots_.size(); }
+
+ private:
+  friend class ViewBuilder;
+
+  struct Slot {
+    UpstreamRuntime* upstream = nullptr;
+    std::uint32_t member = 0;
+    bool revoked = false;
+    bool draining = false;
+    std::uint64_t stamp = 0;  // of the newest view that has it
+    EntryPointer entry;       // of that view
+    Epoch lease_epoch;        // of the newest adopted view that has it
+  };
+
+  // ViewBuilder's: null at a maximum.
+  UpstreamRuntime* upstream(const UpstreamId& id);
+  RoutingRuntime* routing(const RoutingId& id);
+  // The slot of a proxy under this upstream; why it has none stands in `refusal`.
+  Slot* place(ProxyId id, UpstreamRuntime& upstream, const char*& refusal);
+
+  const Options options_;
+  std::atomic<std::int64_t> valid_until_{INT64_MIN};
+  std::uint64_t stamp_ = 0;  // of the newest view that was begun
+  std::uint64_t adopted_ = 0;
+  std::unordered_map<ProxyId, Slot> slots_;
+  std::vector<ProxyId> draining_;
+  std::unordered_map<UpstreamId, std::unique_ptr<UpstreamRuntime>> upstreams_;
+  std::unordered_map<RoutingId, std::unique_ptr<RoutingRuntime>> routings_;
+};
+
+}  // namespace proxypool::gateway

@@ -1,0 +1,209 @@
+#include "gateway/dispatch/view.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "gateway/dispatch/host_regex.hpp"
+#include "proxypool/base/assert.hpp"
+#include "proxypool/base/text.hpp"
+#include "proxypool/domain/cluster/digest.hpp"
+#include "proxypool/domain/cluster/validate.hpp"
+
+namespace proxypool::gateway {
+namespace {
+
+std::shared_ptr<const ProxyCredential> ready(const domain::SnapshotCredential& credential) {
+  auto made = std::make_shared<ProxyCredential>();
+  made->version = credential.version;
+  const SecretString pair(credential.username + ":" + std::string(credential.password.reveal()));
+  made->authorization =
+      SecretString("Proxy-Authorization: Basic " + base64_encode(pair.reveal()) + "\r\n");
+  return made;
+}
+
+bool same(const ProxyCredential* a, const ProxyCredential* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->version == b->version && a->authorization == b->authorization;
+}
+
+}  // namespace
+
+TimePoint StoreMoment::to_local(StoreTime time) const noexcept {
+  constexpr milliseconds kFar = std::chrono::hours(24 * 365 * 100);
+  if (time >= store_now + kFar) return kNever;
+  if (time <= store_now - kFar) return TimePoint::min();
+  return local + (time - store_now);
+}
+
+View::View(const domain::WorkerSnapshot& snapshot, domain::Matcher matcher, std::uint64_t stamp)
+    : stamp_(stamp),
+      version_(snapshot.version),
+      epoch_(snapshot.epoch),
+      policy_(snapshot.policy),
+      matcher_(std::move(matcher)),
+      clients_(snapshot.clients) {
+  for (std::uint32_t i = 0; i < clients_.size(); ++i) {
+    client_numbers_.emplace(clients_[i].name.str(), i);
+  }
+}
+
+std::optional<std::uint32_t> View::client(std::string_view name) const noexcept {
+  const auto found = client_numbers_.find(name);
+  if (found == client_numbers_.end()) return std::nullopt;
+  return found->second;
+}
+
+ViewBuilder::ViewBuilder(ProxyRegistry& registry,
+                         std::shared_ptr<const domain::WorkerSnapshot> snapshot, StoreMoment moment)
+    : registry_(registry),
+      snapshot_(std::move(snapshot)),
+      moment_(moment),
+      stamp_(++registry.stamp_) {}
+
+Status ViewBuilder::begin() {
+  PP_TRY(const Unit checked, domain::check_snapshot(*snapshot_));
+  (void)checked;
+  PP_TRY(domain::Matcher matcher,
+         domain::Matcher::compile(snapshot_->routings, snapshot_->clients, compile_host_regexes));
+  view_ = std::shared_ptr<View>(new View(*snapshot_, std::move(matcher), stamp_));
+  // Reserved, so that routings can point into it.
+  view_->upstreams_.reserve(snapshot_->upstreams.size());
+  for (const auto& upstream : snapshot_->upstreams) {
+    UpstreamRuntime* runtime = registry_.upstream(upstream.id);
+    if (runtime == nullptr) {
+      return Error(ErrorCode::Exhausted, Origin::Internal, "too many upstream names in one life");
+    }
+    upstream_numbers_.emplace(upstream.id, view_->upstreams_.size());
+    view_->upstreams_.emplace_back().runtime = runtime;
+  }
+  for (const auto& routing : snapshot_->routings) {
+    PP_TRY(const Unit added, add_routing(routing));
+    (void)added;
+  }
+  credentials_.resize(snapshot_->credentials.size());
+  return ok();
+}
+
+Status ViewBuilder::add_routing(const domain::SnapshotRouting& routing) {
+  RoutingRuntime* runtime = registry_.routing(routing.id);
+  if (runtime == nullptr) {
+    return Error(ErrorCode::Exhausted, Origin::Internal, "too many routing names in one life");
+  }
+  std::vector<const View::Upstream*> upstreams;
+  std::vector<std::uint32_t> weights;
+  std::uint32_t current = domain::UpstreamOrder::kNone;
+  for (const auto& upstream : routing.upstreams) {
+    const std::size_t number = upstream_numbers_.at(upstream.id);
+    if (!snapshot_->upstreams[number].enabled) continue;
+    const auto place = static_cast<std::uint32_t>(upstreams.size());
+    // Without a cursor a sequential routing begins at its first enabled upstream.
+    if (routing.current ? *routing.current == upstream.id : place == 0) current = place;
+    upstreams.push_back(&view_->upstreams_[number]);
+    weights.push_back(upstream.weight);
+    if (routing.strategy == domain::Strategy::LeastConn) {
+      view_->upstreams_[number].runtime->counted.store(true, std::memory_order_relaxed);
+    }
+  }
+  view_->routings_.push_back({routing.id, routing.balancer, routing.attempts_max,
+                              routing.in_flight_max, std::move(upstreams),
+                              domain::UpstreamOrder(routing.strategy, weights, current), runtime});
+  return ok();
+}
+
+// Two passes: places first, opening second and quickly, so that the older view's threads meet
+// members they must skip for as short a time as can be.
+bool ViewBuilder::step(std::size_t proxies) {
+  const auto& all = snapshot_->proxies;
+  for (; proxies > 0 && placed_ < all.size(); --proxies) place(all[placed_++]);
+  for (; proxies > 0 && opened_ < all.size(); --proxies) open(all[opened_++]);
+  return opened_ < all.size();
+}
+
+std::shared_ptr<const View> ViewBuilder::finish() {
+  PP_ASSERT(view_ && opened_ == snapshot_->proxies.size());
+  return std::move(view_);
+}
+
+void ViewBuilder::place(const domain::SnapshotProxy& proxy) {
+  if (const auto fault = domain::proxy_fault(proxy, snapshot_->credentials.size())) {
+    return reject(proxy.id, *fault);
+  }
+  const auto number = upstream_numbers_.find(proxy.upstream);
+  if (number == upstream_numbers_.end()) return reject(proxy.id, "unknown upstream");
+  View::Upstream& upstream = view_->upstreams_[number->second];
+  const auto before = registry_.slots_.find(proxy.id);
+  if (before != registry_.slots_.end() && before->second.stamp == stamp_) {
+    return reject(proxy.id, "the same id came before");
+  }
+  const char* refusal = nullptr;
+  ProxyRegistry::Slot* slot = registry_.place(proxy.id, *upstream.runtime, refusal);
+  if (slot == nullptr) return reject(proxy.id, refusal);
+  if (slot->revoked && slot->entry && proxy.lease_epoch <= slot->entry->lease_epoch) {
+    return reject(proxy.id, "revoked, and no newer lease");
+  }
+  slot->revoked = false;
+  slot->draining = false;
+  if (!slot->entry) slot->lease_epoch = proxy.lease_epoch;
+  slot->stamp = stamp_;
+  const std::uint32_t member = slot->member;
+  if (member >= upstream.entries.size()) {
+    const std::size_t room = std::max<std::size_t>(member + 1, upstream.runtime->members.size());
+    upstream.entries.resize(room);
+    upstream.mask.resize((room + 63) / 64);
+  }
+  upstream.entries[member] = entry_for(*slot, proxy);
+  upstream.mask[member / 64] |= std::uint64_t{1} << (member % 64);
+  if (proxy.suspect) {
+    ++upstream.suspects;
+  } else {
+    upstream.available.push_back(member);
+  }
+  ++view_->proxies_;
+}
+
+void ViewBuilder::open(const domain::SnapshotProxy& proxy) {
+  const auto found = registry_.slots_.find(proxy.id);
+  if (found == registry_.slots_.end()) return;
+  const ProxyRegistry::Slot& slot = found->second;
+  // Left out above, or revoked since.
+  if (slot.stamp != stamp_ || slot.revoked) return;
+  domain::Members::Settings settings;
+  settings.limit = proxy.max_concurrency;
+  settings.suspect = proxy.suspect;
+  if (proxy.usable_until) settings.until = moment_.to_local(*proxy.usable_until);
+  slot.upstream->members.set(slot.member, settings);
+}
+
+void ViewBuilder::reject(ProxyId id, std::string_view reason) {
+  ++rejected_count_;
+  if (rejected_.size() < kRejectedMax) rejected_.push_back({id, std::string(reason)});
+}
+
+const EntryPointer& ViewBuilder::entry_for(ProxyRegistry::Slot& slot,
+                                           const domain::SnapshotProxy& proxy) {
+  static const std::shared_ptr<const ProxyCredential> kNothing;
+  const auto& wanted = proxy.credential == 0 ? kNothing : credential(proxy.credential);
+  if (slot.entry && slot.entry->lease_epoch == proxy.lease_epoch &&
+      slot.entry->endpoint == proxy.endpoint && same(slot.entry->credential.get(), wanted.get())) {
+    return slot.entry;
+  }
+  auto made = std::make_unique<ProxyEntry>();
+  made->id = proxy.id;
+  made->lease_epoch = proxy.lease_epoch;
+  made->upstream = &slot.upstream->id;
+  made->endpoint = proxy.endpoint;
+  made->address = IpAddress::parse(proxy.endpoint.host);
+  made->credential = wanted;
+  slot.entry = EntryPointer::adopt(std::move(made));
+  return slot.entry;
+}
+
+const std::shared_ptr<const ProxyCredential>& ViewBuilder::credential(std::uint32_t reference) {
+  auto& made = credentials_[reference - 1];
+  if (!made) made = ready(snapshot_->credentials[reference - 1]);
+  return made;
+}
+
+}  // namespace proxypool::gateway
