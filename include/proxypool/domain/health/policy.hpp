@@ -22,8 +22,8 @@ struct HealthPolicy {
   milliseconds traffic_spacing{1'000};
 };
 
-// `interval` ± jitter, the same for the same (proxy, turn): proxies that came together drift apart,
-// and no dice are needed.
+// `interval` with its jitter, the same for the same (proxy, turn): proxies that came together drift
+// apart, and no dice are needed.
 constexpr milliseconds jittered(milliseconds interval, std::uint32_t percent, ProxyId proxy,
                                 std::uint64_t turn) noexcept {
   const std::int64_t reach = interval.count() * static_cast<std::int64_t>(percent) / 100;

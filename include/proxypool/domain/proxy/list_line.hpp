@@ -4,7 +4,7 @@
 //   host:port   host:port:user:pass   user:pass@host:port      taken as they are
 //
 // Three fields without an @ are an error, since nothing says which is missing, and so is an IPv6
-// address without brackets. The user name ends at the first colon (RFC 7617 §2) and the host begins
+// address without brackets. The user name ends at the first colon (RFC 7617) and the host begins
 // after the last @, so that passwords may hold either.
 //
 // Thread rule: pure functions.

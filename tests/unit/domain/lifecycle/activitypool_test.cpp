@@ -1,4 +1,4 @@
-// Inventory (CT-23, C14), leases (C9, C16–C18, CP-9), ownership (C10, CT-50), sessions (CP-7, C12).
+// Inventory (CT-23, C14), leases (C9, C16-C18, CP-9), ownership (C10, CT-50), sessions (C12, CP-7).
 #include <gtest/gtest.h>
 
 #include <algorithm>
