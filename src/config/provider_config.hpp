@@ -65,15 +65,32 @@ struct MapValue {
 // provider.map.as: `proxy(EXPRESSION, 'FORM')`.
 struct EndpointExpression {
   MapValue source;
-  ProxyForm form = ProxyForm::Any;
+  ProxyForm form = ProxyForm::HostPort;
 };
 
-// provider.map.expires: {after: …, unit} from the receipt on, or {epoch: …, unit}.
+enum class TimeUnit : std::uint8_t { S, Ms, Min, H };
+
+// provider.map.expires: either `after` so many units from the receipt on, or at `epoch`, so many
+// units since 1970. A record without the value has no expiry; one with a wrong value is invalid.
 struct ExpirySpec {
-  enum class Kind : std::uint8_t { After, Epoch };
-  Kind kind = Kind::After;
-  MapValue value;
-  milliseconds unit{1000};  // what one of the number means
+  std::optional<MapValue> after;
+  std::optional<MapValue> epoch;
+  TimeUnit unit = TimeUnit::S;
+
+  // What one of the number means.
+  [[nodiscard]] milliseconds unit_length() const noexcept {
+    switch (unit) {
+      case TimeUnit::S:
+        return std::chrono::seconds(1);
+      case TimeUnit::Ms:
+        return milliseconds(1);
+      case TimeUnit::Min:
+        return std::chrono::minutes(1);
+      case TimeUnit::H:
+        return std::chrono::hours(1);
+    }
+    return milliseconds(0);
+  }
 };
 
 struct RequestConfig {
@@ -120,3 +137,8 @@ struct ProviderConfig {
 };
 
 }  // namespace proxypool::config
+
+template <>
+struct proxypool::domain::Spelling<proxypool::config::TimeUnit> {
+  static constexpr std::string_view names[] = {"s", "ms", "min", "h"};
+};

@@ -1,8 +1,7 @@
-// The spelling of a proxy in text: inline lists, list files, vendor answers.
+// The spelling of a proxy in inline lists, list files and vendor answers.
 //
-// One grammar in one place. Hosts come out canonical: addresses in their shortest spelling, names
-// in lower case without a final dot. A host that looks like an IPv4 address but is none in four
-// decimal parts is refused.
+// The grammar of a list line is the domain's (list_line.hpp); here are the further forms that
+// vendors use, and the one place that knows which schemes this version can speak.
 //
 // Thread rule: pure functions.
 #pragma once
@@ -16,16 +15,18 @@
 namespace proxypool::config {
 
 enum class ProxyForm : std::uint8_t {
-  Any,                 // Url when it holds "://" or '@', else HostPort or HostPortUserPass
+  Line,                // every spelling that a list line may have
   HostPort,            // host:port
   HostPortUserPass,    // host:port:user:pass (the password is the rest)
-  Url,                 // [scheme://][user[:pass]@]host:port, percent-decoded
+  Url,                 // [scheme://][user[:pass]@]host:port
   UserPassHostPort,    // user:pass:host:port
   HostPortAtUserPass,  // host:port@user:pass
 };
 
 // One proxy. The error says what is wrong and never repeats the text, which may hold a password.
-// Only schemes that this version can use are accepted.
-Result<domain::Candidate> parse_proxy(std::string_view text, ProxyForm form = ProxyForm::Any);
+Result<domain::Candidate> parse_proxy(std::string_view text, ProxyForm form = ProxyForm::Line);
+
+// An error for a scheme that this version cannot speak.
+Status check_scheme(domain::Scheme scheme);
 
 }  // namespace proxypool::config

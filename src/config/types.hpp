@@ -40,7 +40,7 @@ struct HostPort {
   friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
-// What a client proves itself with. A hash ("$scrypt$…", "sha256:…") may stand in the file itself;
+// What a client proves itself with. A hash, as StoredHash writes it, may stand in the file itself;
 // a plain password comes from the environment or from a file.
 struct ClientSecret {
   SecretString value;

@@ -1,0 +1,146 @@
+#include "config/schema/tables.hpp"
+#include "config/schema/types.hpp"
+#include "config/schema/values.hpp"
+
+namespace proxypool::config::schema {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+constexpr milliseconds kShortest{10};
+
+Type<GatewayLimits> gateway_limits() {
+  using L = GatewayLimits;
+  return object<L>(section<L>({
+      field("maxConnections", &L::connections_max, integer<std::uint32_t>(1, 1'000'000),
+            "Client connections at once; further ones are closed."),
+      field("maxInFlight", &L::in_flight_max, integer<std::uint32_t>(1, 1'000'000),
+            "Requests and tunnels at once; further ones get 503."),
+      field("maxBodyBytes", &L::body_bytes_max, bytes_or_zero(1, std::uint64_t{1} << 40U),
+            "Largest request body; a larger one gets 413. 0: no limit."),
+  }));
+}
+
+Type<TargetConfig> target() {
+  using T = TargetConfig;
+  return object<T>(section<T>({
+      field("denyCIDRs", &T::deny_cidrs, cidrs(),
+            "Destinations that are refused beside the built-in ones (loopback, private, "
+            "link-local, metadata and kin).")
+          .sample("[198.51.100.0/24]"),
+      field("allowCIDRs", &T::allow_cidrs, cidrs(),
+            "Destinations that are let through although a range denies them.")
+          .sample("[127.0.0.1]"),
+      field("denyHosts", &T::deny_hosts, list_of(host_pattern(), 0, 10'000),
+            "Host names that are refused; *.suffix matches any depth below.")
+          .sample("[\"*.internal.example\"]"),
+      field("allowPorts", &T::allow_ports, list_of(integer<std::uint16_t>(1), 0, 1000),
+            "Destination ports that are let through; empty: all.")
+          .sample("[80, 443]"),
+  }));
+}
+
+Type<RetryConfig> retry() {
+  using R = RetryConfig;
+  return object<R>(section<R>({
+      field("maxAttempts", &R::attempts_max, integer<std::uint32_t>(1, 10),
+            "Different proxies that one safe request may try; 1: no retry."),
+      field("unsafeBeforeSend", &R::unsafe_before_send, boolean(),
+            "Also try again with POST, PUT, PATCH and DELETE when no byte has left yet."),
+  }));
+}
+
+Type<TransportConfig> transport() {
+  using T = TransportConfig;
+  return object<T>(section<T>({
+      field("resolve", &T::resolve, duration(kShortest, minutes(1)),
+            "Finding the address of a proxy."),
+      field("connect", &T::connect, duration(kShortest, minutes(1)), "Connecting to a proxy."),
+      field("proxyConnect", &T::proxy_connect, duration(kShortest, minutes(5)),
+            "Waiting for a proxy's answer to CONNECT."),
+      field("firstByte", &T::first_byte, duration(kShortest, hours(1)),
+            "Waiting for the answer once the request has been sent."),
+      field("idle", &T::idle, duration(kShortest, hours(24)),
+            "Silence in both directions; each byte starts it anew."),
+      field("total", &T::total, duration_or_zero(kShortest, hours(24)),
+            "The whole request. 0: no limit."),
+      field("maxTunnelAge", &T::tunnel_age_max, duration_or_zero(seconds(1), hours(720)),
+            "Life of a tunnel. 0: no limit."),
+      field("maxTunnelBytes", &T::tunnel_bytes_max, bytes_or_zero(1024, std::uint64_t{1} << 50U),
+            "Bytes through a tunnel, both ways. 0: no limit."),
+      field("orphanGrace", &T::orphan_grace, duration_or_zero(seconds(1), hours(1)),
+            "How long a tunnel lives on after its proxy's lease has ended."),
+      field("reuse", &T::reuse, boolean(),
+            "Keep idle connections to proxies for the same client's next request."),
+  }));
+}
+
+Type<DrainConfig> drain() {
+  using D = DrainConfig;
+  return object<D>(section<D>({
+      field("delay", &D::delay, duration_or_zero(kShortest, minutes(10)),
+            "Time from reporting not ready to closing the listener, for a load balancer to "
+            "notice."),
+      field("timeout", &D::timeout, duration_or_zero(kShortest, hours(24)),
+            "Time for running requests and tunnels to end."),
+  }));
+}
+
+}  // namespace
+
+Type<GatewayConfig> gateway() {
+  using G = GatewayConfig;
+  return object<G>(section<G>({
+      field("listen", &G::listen, listen_address(), "Where clients connect."),
+      nested<G>("metrics",
+                {
+                    field("listen", &G::metrics_listen, listen_address(),
+                          "Where metrics and health are served."),
+                },
+                "Metrics and health."),
+      field("controlPlane", &G::control_plane, host_port(), "Where the controller is."),
+      field("threads", &G::threads, threads(), "Serving threads; auto: one per core."),
+      field("auth", &G::auth, auth(), "Who may use the gateway."),
+      field("access", &G::access, access(), "From where the gateway may be used."),
+      field("limits", &G::limits, gateway_limits(), "Maxima of one gateway."),
+      field("target", &G::target, target(), "Where requests may go."),
+      field("retry", &G::retry, retry(), "Trying another proxy before an answer has begun."),
+      field("transport", &G::transport, transport(), "Deadlines and limits of connections."),
+      field("useSuspect", &G::use_suspect,
+            word<domain::UseSuspect>({domain::UseSuspect::WhenEmpty, domain::UseSuspect::Never}),
+            "Whether a proxy that has just failed may serve when no other is free."),
+      nested<G>("errors",
+                {
+                    field("revealProxy", &G::reveal_proxy, boolean(),
+                          "Error answers name the proxy's address."),
+                },
+                "What error answers tell."),
+      field("bench", &G::bench, duration_or_zero(milliseconds(100), minutes(5)),
+            "Rest of a proxy that failed twice in a row. 0: none."),
+      field("drain", &G::drain, drain(), "Stopping without losing requests."),
+  }));
+}
+
+Type<DistributionConfig> distribution() {
+  using D = DistributionConfig;
+  using E = ExtractionApiConfig;
+  const auto extraction = object<E>(section<E>({
+      field("maxCount", &E::count_max, integer<std::uint32_t>(1, 10'000),
+            "Proxies in one call; more is refused."),
+      field("minRemainingTTL", &E::remaining_ttl_min, duration_or_zero(seconds(1), hours(24)),
+            "Least remaining life of a proxy, when the call names none."),
+      field("maxHealthCheckAge", &E::health_check_age_max, duration(seconds(1), hours(24)),
+            "Greatest age of a proxy's last successful probe, when the call names none."),
+      field("idempotencyTTL", &E::idempotency_ttl, duration(seconds(10), hours(24)),
+            "How long a call with the same Idempotency-Key gets the same answer."),
+  }));
+  return object<D>(section<D>({
+      field("listen", &D::listen, listen_address(), "Where the Distribution API is served."),
+      field("auth", &D::auth, auth(), "Who may use the Distribution API."),
+      field("access", &D::access, access(), "From where the Distribution API may be used."),
+      field("extraction", &D::extraction, extraction, "Handing proxies out."),
+  }));
+}
+
+}  // namespace proxypool::config::schema

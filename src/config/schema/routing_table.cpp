@@ -1,0 +1,112 @@
+#include "config/schema/tables.hpp"
+#include "config/schema/types.hpp"
+#include "config/schema/values.hpp"
+
+namespace proxypool::config::schema {
+namespace {
+
+using domain::Balancer;
+using domain::OnUnavailable;
+using domain::RequestKind;
+using domain::Strategy;
+
+// What this version can do; the other words of the enumerations are refused by name.
+const std::vector<Strategy> kStrategies = {Strategy::RoundRobin, Strategy::WeightedRoundRobin,
+                                           Strategy::Random, Strategy::LeastConn, Strategy::First};
+const std::vector<Balancer> kBalancers = {Balancer::LeastConn, Balancer::RoundRobin,
+                                          Balancer::Random, Balancer::TwoRandomChoices};
+const std::vector<OnUnavailable> kOnUnavailable = {OnUnavailable::Reject};
+
+Type<domain::RoutingMatch> match() {
+  using M = domain::RoutingMatch;
+  return object<M>(section<M>({
+      field("hosts", &M::hosts, list_of(host_pattern(), 0, 10'000),
+            "Target hosts; *.suffix matches any depth below.")
+          .sample("[www.example.com, \"*.example.org\"]"),
+      field("hostRegex", &M::host_regex, list_of(host_regex(), 0, 1000),
+            "Expressions that must match a target host as a whole.")
+          .sample("[\"img[0-9]+\\\\.example\\\\.com\"]"),
+      field("ports", &M::ports, list_of(integer<std::uint16_t>(1), 0, 1000), "Target ports.")
+          .sample("[443]"),
+      field("kinds", &M::kinds,
+            list_of(word<RequestKind>({RequestKind::Http, RequestKind::Connect}), 0, 2),
+            "Plain requests, tunnels, or both when empty.")
+          .sample("[connect]"),
+      field("methods", &M::methods, list_of(method(), 0, 32), "Methods of plain requests.")
+          .sample("[GET, HEAD]"),
+      field("pathPrefixes", &M::path_prefixes, list_of(path_prefix(), 0, 1000),
+            "Beginnings of the path of plain requests.")
+          .sample("[/api/]"),
+      field("clients", &M::clients, list_of(identifier(), 0, 10'000), "Names or groups of clients.")
+          .sample("[crawler]"),
+      field("tags", &M::tags, tags(), "Tags that the client asked for.").sample("{tier: gold}"),
+  }));
+}
+
+Type<domain::RoutingUpstream> routing_upstream() {
+  using U = domain::RoutingUpstream;
+  return object<U>(section<U>({
+      field("id", &U::id, name_id<UpstreamId>(), "The upstream.").must("my-list"),
+      field("weight", &U::weight, integer<std::uint32_t>(1, 10'000),
+            "Share under strategy weighted_round_robin."),
+  }));
+}
+
+}  // namespace
+
+Type<std::vector<RoutingConfig>> routings() {
+  using R = RoutingConfig;
+  return list_of(
+      object<R>(section<R>({
+          field("id", &R::id, name_id<RoutingId>(), "Names the routing.").must("everything"),
+          field("enabled", &R::enabled, boolean(), "A routing that is off matches nothing."),
+          field("match", &R::match, match(),
+                "Which requests: every field that is given must match, one entry of each is "
+                "enough. Nothing given matches all."),
+          field("strategy", &R::strategy, word<Strategy>(kStrategies),
+                "How the upstream is chosen."),
+          field("balancer", &R::balancer, word<Balancer>(kBalancers),
+                "How the proxy is chosen in the upstream."),
+          field("upstreams", &R::upstreams, list_of(routing_upstream(), 1, 1000),
+                "Where the requests go.")
+              .must("[{id: my-list}]"),
+          field("onUnavailable", &R::on_unavailable, word<OnUnavailable>(kOnUnavailable),
+                "What happens when no proxy is free."),
+      })),
+      0, 10'000);
+}
+
+Type<std::vector<ClientConfig>> clients() {
+  using C = ClientConfig;
+  using E = ClientExtractionConfig;
+  const auto extraction = object<E>(section<E>({
+      field("maxCount", &E::count_max, integer<std::uint32_t>(0, 10'000),
+            "Proxies in one call; 0: distribution.extraction.maxCount."),
+  }));
+  return list_of(
+      object<C>(section<C>({
+          field("name", &C::name, name_id<ClientName>(), "The user name.").must("crawler"),
+          field("groups", &C::groups, list_of(identifier(), 0, 100),
+                "Groups, for the match of routings.")
+              .sample("[team-a]"),
+          nested<C>("credentials",
+                    {
+                        field("gateway", &C::gateway_secret, optional(client_secret()),
+                              "Password at the gateway; without it the client may not use the "
+                              "gateway under usernamePassword.")
+                            .sample("{env: CRAWLER_PASSWORD}"),
+                        field("distribution", &C::distribution_secret, optional(client_secret()),
+                              "Password at the Distribution API; without it the client may not "
+                              "use that API under usernamePassword.")
+                            .sample("{file: /run/secrets/crawler}"),
+                    },
+                    "What the client proves itself with."),
+          field("allowedUpstreams", &C::allowed_upstreams, list_of(name_id<UpstreamId>(), 0, 1000),
+                "Upstreams whose proxies the client may extract; empty: all.")
+              .sample("[my-list]"),
+          field("extraction", &C::extraction, extraction, "Limits of extraction."),
+      })),
+      0, 100'000);
+}
+
+}  // namespace proxypool::config::schema

@@ -1,0 +1,290 @@
+#include "config/validate.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "config/address.hpp"
+#include "config/checks.hpp"
+
+namespace proxypool::config {
+namespace {
+
+using schema::Reader;
+
+// What a worker keeps of its lease for itself (ruling C9).
+constexpr nanoseconds kLeaseMargin = seconds(2);
+
+// GW-11: whoever can reach the listener could use it.
+void check_open_listener(Reader& reader, const std::string& section, bool strict,
+                         const ListenAddress& listen, const AuthConfig& auth,
+                         const AccessConfig& access) {
+  if (listen.loopback() || auth.mode != AuthMode::None || !access.allow_cidrs.empty()) return;
+  for (const char* key : {".listen", ".auth", ".access"}) {
+    if (reader.failed(section + key)) return;
+  }
+  const std::string path = section + ".listen";
+  const std::string message = "listens on " + listen.str() +
+                              " with auth.mode none and no access.allowCIDRs: anybody who reaches "
+                              "it may use it";
+  const std::string hint = "set auth.mode: usernamePassword, or access.allowCIDRs";
+  if (strict) {
+    reader.error_at(path, message, hint + ", or cluster.strict: false");
+  } else {
+    reader.warn_at(path, message, hint);
+  }
+}
+
+struct Listener {
+  std::string path;
+  ListenAddress address;
+};
+
+bool clash(const ListenAddress& a, const ListenAddress& b) {
+  if (a.port == 0 || a.port != b.port) return false;
+  const auto any = [](const ListenAddress& x) {
+    return classify(x.address) == IpClass::Unspecified;
+  };
+  return a.address == b.address || any(a) || any(b);
+}
+
+void check_clashes(Reader& reader, const std::vector<Listener>& listeners) {
+  for (std::size_t i = 0; i < listeners.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      const auto& [path, address] = listeners[i];
+      if (!clash(address, listeners[k].address)) continue;
+      if (reader.failed(path) || reader.failed(listeners[k].path)) continue;
+      const bool second_given = reader.given(path);
+      const auto& shown = second_given ? path : listeners[k].path;
+      const auto& other = second_given ? listeners[k].path : path;
+      reader.error_at(shown, address.str() + " is also " + other);
+    }
+  }
+}
+
+void check_listeners(const Config& config, Reader& reader) {
+  const bool strict = config.cluster.strict;
+  check_open_listener(reader, "gateway", strict, config.gateway.listen, config.gateway.auth,
+                      config.gateway.access);
+  check_open_listener(reader, "distribution", strict, config.distribution.listen,
+                      config.distribution.auth, config.distribution.access);
+  if (!config.admin.listen.loopback() && !config.admin.read_token &&
+      !reader.failed("admin.listen") && !reader.failed("admin.auth")) {
+    reader.error_at("admin.listen", "listens on " + config.admin.listen.str() + " without a token",
+                    "set admin.auth.readToken");
+  }
+  if (!config.control_plane.listen.loopback() && !reader.failed("controlPlane.listen")) {
+    reader.error_at("controlPlane.listen",
+                    "listens on " + config.control_plane.listen.str() + " with tls.mode disabled",
+                    "use a loopback address; mtls is not supported in this version");
+  }
+  check_clashes(reader, {{"gateway.listen", config.gateway.listen},
+                         {"gateway.metrics.listen", config.gateway.metrics_listen}});
+  check_clashes(reader, {{"controlPlane.listen", config.control_plane.listen},
+                         {"distribution.listen", config.distribution.listen},
+                         {"controller.metrics.listen", config.controller.metrics_listen},
+                         {"admin.listen", config.admin.listen}});
+}
+
+// A worker dials what the controller listens on; without encryption it must not leave the machine.
+void check_dialled(Reader& reader, const std::string& path, const HostPort& peer) {
+  if (is_loopback(peer) || reader.failed(path)) return;
+  reader.error_at(path, peer.str() + " is no loopback address",
+                  "the control plane is not encrypted in this version");
+}
+
+void check_times(const Config& config, Reader& reader) {
+  const auto& plane = config.control_plane;
+  if (plane.lease < 3 * plane.report_interval + kLeaseMargin &&
+      !reader.failed("controlPlane.lease") && !reader.failed("controlPlane.reportInterval")) {
+    reader.error_at(
+        reader.given("controlPlane.lease") ? "controlPlane.lease" : "controlPlane.reportInterval",
+        "lease must be at least three times reportInterval and 2s more");
+  }
+  const auto& transport = config.gateway.transport;
+  if (transport.total.count() > 0) {
+    demand_order(reader, "gateway.transport.firstByte", transport.first_byte,
+                 "gateway.transport.total", transport.total);
+  }
+  demand_order(reader, "check.basic.timeout", config.check.basic.timeout, "check.basic.interval",
+               config.check.basic.interval);
+}
+
+void check_warnings(const Config& config, Reader& reader) {
+  if (!config.gateway.target.allow_cidrs.empty()) {
+    reader.warn_at("gateway.target.allowCIDRs",
+                   "clients may reach these ranges although they are denied otherwise");
+  }
+  if (config.gateway.reveal_proxy) {
+    reader.warn_at("gateway.errors.revealProxy", "clients see the addresses of proxies");
+  }
+  if (config.gateway.retry.unsafe_before_send) {
+    reader.warn_at("gateway.retry.unsafeBeforeSend",
+                   "a POST may be sent to a second proxy when the first could not be reached");
+  }
+  if (!config.cluster.strict) {
+    reader.warn_at("cluster.strict", "dangerous combinations are not refused");
+  }
+}
+
+// Are the names of this list complete, so that an absent one is the reference's fault?
+template <class Items>
+bool names_known(const Items& items, std::string_view list, std::string_view key, Reader& reader) {
+  if (items.empty()) return !reader.failed(std::string(list));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (reader.failed(at(list, i) + "." + std::string(key))) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> upstream_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const auto& upstream : config.upstreams) names.push_back(upstream.id.str());
+  return names;
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void check_upstream_reference(const Config& config, const UpstreamId& id, const std::string& path,
+                              Reader& reader) {
+  if (id.empty() || !names_known(config.upstreams, "upstreams", "id", reader)) return;
+  const auto names = upstream_names(config);
+  if (contains(names, id.str())) return;
+  reader.error_at(path, "there is no upstream named " + id.str(), name_hint(id.str(), names));
+}
+
+bool matches_everything(const domain::RoutingMatch& match) {
+  return match.hosts.empty() && match.host_regex.empty() && match.ports.empty() &&
+         match.kinds.empty() && match.methods.empty() && match.path_prefixes.empty() &&
+         match.clients.empty() && match.tags.empty();
+}
+
+std::vector<std::string> client_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const auto& client : config.clients) {
+    names.push_back(client.name.str());
+    names.insert(names.end(), client.groups.begin(), client.groups.end());
+  }
+  return names;
+}
+
+void check_match(const Config& config, const RoutingConfig& routing, const std::string& path,
+                 Reader& reader) {
+  const auto& match = routing.match;
+  const bool http_only = !match.methods.empty() || !match.path_prefixes.empty();
+  const bool connect_only =
+      !match.kinds.empty() &&
+      !std::count(match.kinds.begin(), match.kinds.end(), domain::RequestKind::Http);
+  if (http_only && connect_only && !reader.failed(path)) {
+    reader.error_at(path, "methods and pathPrefixes never match with kinds: [connect]");
+  }
+  if (!names_known(config.clients, "clients", "name", reader) || reader.failed("clients")) return;
+  const auto names = client_names(config);
+  for (std::size_t i = 0; i < match.clients.size(); ++i) {
+    const auto& name = match.clients[i];
+    if (name.empty() || contains(names, name)) continue;
+    reader.error_at(at(path + ".clients", i), "there is no client or group named " + name,
+                    name_hint(name, names));
+  }
+}
+
+void check_routing_upstreams(const Config& config, const RoutingConfig& routing,
+                             const std::string& path, Reader& reader) {
+  std::set<UpstreamId> seen;
+  bool weighted = false;
+  for (std::size_t i = 0; i < routing.upstreams.size(); ++i) {
+    const auto& entry = routing.upstreams[i];
+    const std::string entry_path = at(path + ".upstreams", i);
+    check_upstream_reference(config, entry.id, entry_path + ".id", reader);
+    if (!entry.id.empty() && !seen.insert(entry.id).second) {
+      reader.error_at(entry_path + ".id", "upstream " + entry.id.str() + " stands here twice");
+    }
+    weighted = weighted || entry.weight != 1;
+  }
+  if (weighted && routing.strategy != domain::Strategy::WeightedRoundRobin &&
+      !reader.failed(path + ".strategy")) {
+    reader.error_at(
+        path + ".upstreams",
+        "weights have no effect under strategy " + std::string(domain::spell(routing.strategy)),
+        "set strategy: weighted_round_robin");
+  }
+}
+
+void check_routings(const Config& config, Reader& reader) {
+  std::set<RoutingId> seen;
+  std::string catch_all;
+  std::set<UpstreamId> used;
+  for (std::size_t i = 0; i < config.routings.size(); ++i) {
+    const auto& routing = config.routings[i];
+    const std::string path = at("routings", i);
+    if (!routing.id.empty() && !seen.insert(routing.id).second) {
+      reader.error_at(path + ".id", "another routing is named " + routing.id.str());
+    }
+    check_match(config, routing, path + ".match", reader);
+    check_routing_upstreams(config, routing, path, reader);
+    for (const auto& entry : routing.upstreams) used.insert(entry.id);
+    if (!routing.enabled) continue;
+    if (!catch_all.empty()) {
+      reader.warn_at(path, "is never reached: routing " + catch_all + " matches everything");
+    } else if (matches_everything(routing.match) && !reader.failed(path)) {
+      catch_all = routing.id.str();
+    }
+  }
+  for (std::size_t i = 0; i < config.upstreams.size(); ++i) {
+    const auto& upstream = config.upstreams[i];
+    const bool idle = upstream.enabled && !used.contains(upstream.id) &&
+                      !upstream.extraction.extractable && !reader.failed("routings");
+    if (idle && !reader.failed(at("upstreams", i))) {
+      reader.warn_at(at("upstreams", i), "no routing uses it, and it is not extractable");
+    }
+  }
+}
+
+void check_clients(const Config& config, Reader& reader) {
+  std::set<ClientName> seen;
+  bool gateway_secret = false;
+  bool distribution_secret = false;
+  for (std::size_t i = 0; i < config.clients.size(); ++i) {
+    const auto& client = config.clients[i];
+    const std::string path = at("clients", i);
+    if (!client.name.empty() && !seen.insert(client.name).second) {
+      reader.error_at(path + ".name", "another client is named " + client.name.str());
+    }
+    for (std::size_t k = 0; k < client.allowed_upstreams.size(); ++k) {
+      check_upstream_reference(config, client.allowed_upstreams[k],
+                               at(path + ".allowedUpstreams", k), reader);
+    }
+    gateway_secret = gateway_secret || client.gateway_secret;
+    distribution_secret = distribution_secret || client.distribution_secret;
+  }
+  if (reader.failed("clients")) return;
+  if (config.gateway.auth.mode == AuthMode::UsernamePassword && !gateway_secret) {
+    reader.warn_at("gateway.auth.mode", "no client has credentials.gateway: nobody gets in");
+  }
+  if (config.distribution.auth.mode == AuthMode::UsernamePassword && !distribution_secret) {
+    reader.warn_at("distribution.auth.mode",
+                   "no client has credentials.distribution: nobody gets in");
+  }
+}
+
+}  // namespace
+
+void validate(const Config& config, Reader& reader) {
+  check_listeners(config, reader);
+  check_dialled(reader, "gateway.controlPlane", config.gateway.control_plane);
+  check_dialled(reader, "checker.controlPlane", config.checker.control_plane);
+  check_times(config, reader);
+  check_upstreams(config, reader);
+  check_routings(config, reader);
+  check_clients(config, reader);
+  check_warnings(config, reader);
+  if (reader.options().program == Program::Controller && config.routings.empty() &&
+      !reader.failed("routings")) {
+    reader.warn_at("routings", "there is no routing: the gateway refuses every request");
+  }
+}
+
+}  // namespace proxypool::config
