@@ -6,8 +6,7 @@
 // Adapter: file.
 //
 // Thread rule: any thread.
-// Errors:      Unavailable (disk full, read-only): the record is not there, and the log stays
-// usable
+// Errors:      Unavailable (disk full, read-only): the record is not there; the log stays usable
 //              once there is room again. Corrupt: a record in the middle is damaged.
 // Limits:      1 MiB a record.
 #pragma once
