@@ -207,6 +207,9 @@ TEST(Reducer, ASuccessOfTrafficMakesTheNextProbeWait) {
   p.traffic(true, at(100));
   EXPECT_GE(p.record.next_check_at, at(124));
   EXPECT_LE(p.record.next_check_at, at(136));
+  p.record.next_check_at = at(500);
+  p.traffic(true, at(100));
+  EXPECT_EQ(p.record.next_check_at, at(500)) << "good news only puts it off";
   p.traffic(false, at(101));
   EXPECT_LE(p.record.next_check_at, at(107)) << "doubt brings it forward";
 }

@@ -358,6 +358,15 @@ TEST(Permits, TheBookForgetsOnlySettledPermits) {
   }
   EXPECT_EQ(book.settle(first.permit, 1), SettleVerdict::Unknown);
   EXPECT_EQ(book.settle(last, 1), SettleVerdict::Repeated);
+
+  PermitBook slow;
+  l.in_flight_max = 2;
+  const auto open = slow.acquire(l, 5, at(0));
+  for (std::size_t i = 0; i < 2 * PermitBook::kRemembered; ++i) {
+    slow.settle(slow.acquire(l, 1, at(0)).permit, 1);
+  }
+  EXPECT_EQ(slow.settle(open.permit, 2), SettleVerdict::Settled);
+  EXPECT_EQ(slow.total(), 2 * PermitBook::kRemembered + 2);
 }
 
 // Random schedules: the ledger always equals what a plain model says.
