@@ -1,4 +1,6 @@
-// A file descriptor that is closed exactly once, under net's own name.
+// The descriptors that net hands around are runtime's.
+//
+// Thread rule: one thread at a time; a plain value.
 #pragma once
 
 #include "runtime/unique_fd.hpp"
