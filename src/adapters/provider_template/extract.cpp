@@ -77,11 +77,11 @@ std::optional<milliseconds> duration_of(std::string_view text, milliseconds unit
 // Fills in when the candidate ends. A missing member leaves it open; a bad one fails the record.
 bool set_expiry(const config::ExpirySpec& spec, const Record& record, WallTime now,
                 domain::Candidate& candidate) {
-  const auto text = evaluate(spec.value, record);
+  const bool after = spec.after.has_value();
+  const auto text = evaluate(after ? *spec.after : *spec.epoch, record);
   if (!text || trim(*text).empty()) return true;
-  const auto duration = duration_of(*text, spec.unit);
+  const auto duration = duration_of(*text, spec.unit_length());
   if (!duration) return false;
-  const bool after = spec.kind == config::ExpirySpec::Kind::After;
   candidate.expires_at = after ? now + *duration : WallTime{*duration};
   return true;
 }
@@ -91,7 +91,7 @@ bool set_endpoint(const config::MapConfig& map, const Record& record,
   if (map.as || (!map.host && !record.value)) {
     const auto text = map.as ? evaluate(map.as->source, record) : std::string(record.line);
     if (!text) return false;
-    auto parsed = config::parse_proxy(trim(*text), map.as ? map.as->form : config::ProxyForm::Any);
+    auto parsed = config::parse_proxy(trim(*text), map.as ? map.as->form : config::ProxyForm::Line);
     if (!parsed) return false;
     candidate = *std::move(parsed);
   }
