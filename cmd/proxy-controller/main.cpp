@@ -1,0 +1,252 @@
+// proxy-controller: wiring, and nothing else.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/crypto/openssl_crypto.hpp"
+#include "adapters/file/file_stores.hpp"
+#include "adapters/grpc/control_plane_server.hpp"
+#include "adapters/http/apis.hpp"
+#include "adapters/http/rest_server.hpp"
+#include "adapters/http/vendor_caller.hpp"
+#include "adapters/memory/memory_stores.hpp"
+#include "adapters/provider_template/providers.hpp"
+#include "common/process.hpp"
+#include "controller/controller.hpp"
+#include "openapi_documents.hpp"
+#include "proxypool/base/text.hpp"
+#include "runtime/blocking_pool.hpp"
+#include "runtime/stepper.hpp"
+#include "runtime/system.hpp"
+
+namespace proxypool {
+namespace {
+
+namespace fs = std::filesystem;
+
+// --hash-password: one line from standard input, its stored form to standard output.
+int hash_password() {
+  std::string line;
+  if (!std::getline(std::cin, line) || line.empty()) {
+    std::cerr << "proxy-controller: send the password as one line on standard input\n";
+    return config::kExitUsage;
+  }
+  const auto crypto = crypto::make_openssl_crypto();
+  const auto hash = crypto->hash_password(line, ScryptCost{});
+  if (!hash) {
+    std::cerr << "proxy-controller: " << hash.error().message << "\n";
+    return config::kExitFailure;
+  }
+  std::cout << hash->str() << "\n";
+  return config::kExitClean;
+}
+
+// The key that names proxies: configured, or made once and kept, so that ids survive restarts.
+Result<SecretString> identity_key(const config::Config& config, ports::DurableNotes& notes,
+                                  const ports::Crypto& crypto) {
+  constexpr std::string_view kNote = "identity-key";
+  if (config.cluster.identity_key) return *config.cluster.identity_key;
+  PP_TRY(const std::optional<std::string> kept, notes.load(kNote));
+  if (kept) return SecretString(*kept);
+  const std::string made = crypto.random_bytes(32);
+  PP_TRY(const Unit saved, notes.save(kNote, made));
+  static_cast<void>(saved);
+  return SecretString(made);
+}
+
+// Everything that stands on storage.stateDir.
+struct Stores {
+  std::unique_ptr<file::FolderLock> lock;
+  std::unique_ptr<ports::DurableNotes> notes;
+  std::unique_ptr<ports::DurableLog> handouts;
+  SecretString key;
+  std::unique_ptr<ports::ActivityPool> pool;
+  std::unique_ptr<ports::WorkerRegistry> registry;
+  std::unique_ptr<ports::Coordination> coordination;
+  std::unique_ptr<ports::ManagementStore> management;
+};
+
+Result<Stores> open_stores(const config::Config& config, ports::Crypto& crypto) {
+  const Clock& clock = runtime::system_clock();
+  const fs::path folder = config.storage.state_dir;
+  Stores stores;
+  PP_TRY(stores.lock, file::lock_folder(folder));
+  PP_TRY(stores.notes, file::open_notes(folder, crypto));
+  PP_TRY(stores.handouts, file::open_log(folder / "handouts.log", crypto));
+  PP_TRY(stores.key, identity_key(config, *stores.notes, crypto));
+  memory::PoolOptions options;
+  options.margin = controller::lease_margin(
+      std::chrono::duration_cast<milliseconds>(config.control_plane.lease));
+  options.orphan_grace =
+      std::chrono::duration_cast<milliseconds>(config.gateway.transport.orphan_grace);
+  const auto seal = crypto.hmac_sha256(stores.key.reveal(), "handout log");
+  options.seal_key = SecretString(std::string(ports::as_view(seal)));
+  PP_TRY(stores.pool,
+         memory::make_activity_pool(options, {stores.notes.get(), stores.handouts.get()}, clock,
+                                    crypto));
+  stores.registry = memory::make_worker_registry(clock, crypto);
+  stores.coordination = memory::make_coordination(clock, crypto);
+  PP_TRY(stores.management, file::open_management_store(*stores.notes));
+  return stores;
+}
+
+http::Guard distribution_guard(const config::Config& config, const http::GuardNeeds& needs) {
+  std::vector<http::Guard> guards{http::allow_sources(config.distribution.access.allow_cidrs)};
+  if (config.distribution.auth.mode == config::AuthMode::UsernamePassword) {
+    std::vector<http::RealmClient> clients;
+    for (const config::ClientConfig& client : config.clients) {
+      if (!client.distribution_secret) continue;
+      const auto plain = client.distribution_secret->value.reveal();
+      auto stored = client.distribution_secret->hashed
+                        ? StoredHash::parse(plain)
+                        : Result<StoredHash>(needs.crypto.hash_api_key(plain));
+      if (stored) clients.push_back({client.name.str(), *std::move(stored)});
+    }
+    guards.push_back(http::require_client("distribution", std::move(clients), needs));
+  }
+  return http::all_of(std::move(guards));
+}
+
+http::Guard admin_guard(const config::Config& config, const http::GuardNeeds& needs) {
+  std::vector<http::Guard> guards{http::allow_sources(config.admin.access.allow_cidrs)};
+  if (config.admin.read_token) {
+    guards.push_back(http::require_token("admin", *config.admin.read_token, needs));
+  } else {
+    guards.push_back(http::require_local_page(
+        {"localhost", "127.0.0.1", "[::1]", config.admin.listen.address.str()}));
+  }
+  return http::all_of(std::move(guards));
+}
+
+// A server over the same routes, as a member of the group.
+void add_server(runtime::Group& group, process::Process& process, std::string name,
+                const config::ListenAddress& listen, std::unique_ptr<http::Router> router) {
+  process::add_rest_server(group, process, std::move(name), {listen.address, listen.port},
+                           std::move(router));
+}
+
+int serve(const config::CommandLine& line, config::LoadResult loaded) {
+  auto settings = std::make_shared<const config::Config>(*std::move(loaded.config));
+  process::Process process("controller", line, *settings);
+  const Clock& clock = runtime::system_clock();
+  const auto crypto = crypto::make_openssl_crypto();
+  auto stores = open_stores(*settings, *crypto);
+  if (!stores) return process.fail(stores.error().message);
+  auto caller = http::make_vendor_caller(process.version());
+  if (!caller) return process.fail(caller.error().message);
+
+  controller::ControllerDeps deps{
+      *stores->pool,
+      *stores->registry,
+      *stores->coordination,
+      *stores->management,
+      *crypto,
+      clock,
+      process.events(),
+      [&](const config::UpstreamConfig& upstream) {
+        return provider_template::make_provider(upstream, **caller);
+      },
+      []() -> Random& { return runtime::thread_random(); }};
+  controller::ControllerIdentity identity{InstanceId(hex(crypto->random_bytes(8))), "",
+                                          stores->key};
+  auto made = controller::Controller::make(settings, std::move(identity), std::move(deps));
+  if (!made) return process.fail(made.error().message);
+  controller::Controller& controller = **made;
+  controller::register_metrics(controller, process.metrics());
+
+  const auto budget = [&clock] { return Deadline::after(clock.now(), seconds(2)); };
+  const auto not_ready = [&] { return controller.not_ready(budget()); };
+  const auto warnings = [&] { return controller.status(budget()).warnings; };
+  const auto new_router = [&] {
+    auto router = std::make_unique<http::Router>(*crypto);
+    http::add_health(*router, process.readiness(not_ready), warnings);
+    return router;
+  };
+
+  runtime::Group group(clock, process.stage_report());
+  std::vector<std::unique_ptr<runtime::Stepper>> steppers;
+  group.add({"services",
+             [&] {
+               for (controller::NamedStep& step : controller.steps()) {
+                 steppers.push_back(std::make_unique<runtime::Stepper>(step.name, step.step));
+                 runtime::Stepper* stepper = steppers.back().get();
+                 if (step.on_work) step.on_work([stepper] { stepper->wake(); });
+               }
+               return ok();
+             },
+             nullptr, nullptr,
+             [&] {
+               for (auto& stepper : steppers) stepper->stop();
+             }});
+
+  runtime::BlockingPool pool("control", 8, 1024);
+  std::unique_ptr<rpc::ControlPlaneServer> server;
+  group.add({"control plane",
+             [&]() -> Status {
+               rpc::ServerOptions options;
+               options.listen = settings->control_plane.listen.str();
+               options.message_bytes_max =
+                   static_cast<std::size_t>(settings->control_plane.message_bytes_max);
+               options.concurrent_streams_max = settings->control_plane.concurrent_streams_max;
+               options.keepalive = settings->control_plane.keepalive;
+               options.executor = [&](std::function<void()> job) {
+                 return pool.try_run(std::move(job));
+               };
+               PP_TRY(server, rpc::make_control_plane_server(
+                                  std::move(options), controller.worker_service(),
+                                  controller.checker_service(), clock));
+               process.listening("control plane",
+                                 settings->control_plane.listen.address.str() + ":" +
+                                     std::to_string(server->port()));
+               return ok();
+             },
+             nullptr, nullptr,
+             [&] {
+               if (server) server->stop(Deadline::after(clock.now(), seconds(2)));
+               pool.stop();
+             }});
+
+  const http::GuardNeeds guards{*crypto, clock, process.events()};
+  auto distribution = new_router();
+  http::add_distribution(*distribution, distribution_guard(*settings, guards),
+                         {controller.extraction(), process.events(), clock,
+                          settings->distribution.extraction.remaining_ttl_min,
+                          settings->distribution.extraction.health_check_age_max});
+  http::add_document(*distribution, "/openapi.yaml", "application/yaml",
+                     std::string(api::distribution_document()));
+  auto admin = new_router();
+  const http::Guard operators = admin_guard(*settings, guards);
+  http::add_admin(*admin, operators, {controller, clock, process.version()});
+  http::add_metrics(*admin, operators, process.metrics());
+  http::add_document(*admin, "/openapi.yaml", "application/yaml",
+                     std::string(api::admin_document()));
+  auto metrics = new_router();
+  http::add_metrics(*metrics, nullptr, process.metrics());
+  add_server(group, process, "distribution", settings->distribution.listen,
+             std::move(distribution));
+  add_server(group, process, "admin", settings->admin.listen, std::move(admin));
+  add_server(group, process, "metrics", settings->controller.metrics_listen, std::move(metrics));
+  return process.run(group, seconds(5));
+}
+
+}  // namespace
+}  // namespace proxypool
+
+int main(int argc, char** argv) {
+  using namespace proxypool;
+  return process::main_of(config::Program::Controller, argc, argv,
+                          [](const config::CommandLine& line, config::LoadResult loaded) {
+                            return serve(line, std::move(loaded));
+                          },
+                          [](const config::CommandLine& line) -> std::optional<int> {
+                            if (line.hash_password) return hash_password();
+                            return std::nullopt;
+                          });
+}

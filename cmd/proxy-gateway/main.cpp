@@ -1,0 +1,144 @@
+// proxy-gateway: wiring, and nothing else.
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/crypto/openssl_crypto.hpp"
+#include "adapters/grpc/control_plane_client.hpp"
+#include "adapters/http/apis.hpp"
+#include "common/process.hpp"
+#include "gateway/gateway.hpp"
+#include "gateway/snapshot/session.hpp"
+#include "gateway/snapshot/session_metrics.hpp"
+#include "gateway/snapshot/view_publisher.hpp"
+#include "proxypool/base/text.hpp"
+#include "runtime/alarm.hpp"
+#include "runtime/stepper.hpp"
+#include "runtime/system.hpp"
+
+namespace proxypool {
+namespace {
+
+gateway::Settings settings_of(const config::Config& config) {
+  const config::GatewayConfig& from = config.gateway;
+  gateway::Settings settings;
+  settings.listen = {from.listen.address, from.listen.port};
+  settings.threads = from.threads;
+  settings.auth = from.auth.mode == config::AuthMode::UsernamePassword
+                      ? gateway::Settings::Auth::UsernamePassword
+                      : gateway::Settings::Auth::None;
+  settings.allow_cidrs = from.access.allow_cidrs;
+  settings.strict = config.cluster.strict;
+  settings.connections_max = from.limits.connections_max;
+  settings.in_flight_max = from.limits.in_flight_max;
+  settings.body_bytes_max = from.limits.body_bytes_max;
+  settings.reuse = from.transport.reuse;
+  settings.resolve = from.transport.resolve;
+  settings.connect = from.transport.connect;
+  settings.proxy_connect = from.transport.proxy_connect;
+  settings.first_byte = from.transport.first_byte;
+  settings.idle = from.transport.idle;
+  settings.total = from.transport.total;
+  settings.tunnel_age_max = from.transport.tunnel_age_max;
+  settings.tunnel_bytes_max = from.transport.tunnel_bytes_max;
+  return settings;
+}
+
+gateway::SessionSettings session_of(const config::CommandLine& line, const config::Config& config,
+                                    const std::string& version, const ports::Crypto& crypto) {
+  gateway::SessionSettings settings;
+  settings.cluster_id = line.cluster_id.empty() ? config.cluster.id : line.cluster_id;
+  // Without a name of its own a worker is the only one of its kind: its name is its process.
+  const std::string instance =
+      line.instance_id.empty() ? hex(crypto.random_bytes(8)) : line.instance_id;
+  settings.worker = WorkerId(line.worker_id.empty() ? "gateway-" + instance : line.worker_id);
+  settings.instance = InstanceId(instance);
+  settings.zone = line.zone;
+  settings.build = version;
+  return settings;
+}
+
+int serve(const config::CommandLine& line, config::LoadResult loaded) {
+  const config::Config& config = *loaded.config;
+  process::Process process("gateway", line, config);
+  const Clock& clock = runtime::system_clock();
+  const auto crypto = crypto::make_openssl_crypto();
+  const config::HostPort address = line.control_plane.value_or(config.gateway.control_plane);
+  rpc::ClientOptions client_options;
+  client_options.keepalive = config.control_plane.keepalive;
+  auto control = rpc::make_worker_control(address.str(), client_options, clock);
+  if (!control) return process.fail(control.error().message);
+
+  gateway::ProxyRegistry registry({config.gateway.bench, nullptr});
+  runtime::SnapshotCell<gateway::View> views;
+  gateway::Gateway server(settings_of(config), {views, registry, process.metrics(), *crypto});
+  runtime::Alarm alarm;
+  gateway::ViewPublisher publisher(
+      {registry, views, clock, [&] { server.refresh_views(); },
+       [&](std::vector<ProxyId> lost, TimePoint at) { server.end_tunnels_of(std::move(lost), at); },
+       [&](TimePoint at) { server.end_tunnels(at); },
+       [&](milliseconds pause) { alarm.wait_until(clock.now() + pause); }});
+  gateway::Session session(session_of(line, config, process.version(), *crypto), **control,
+                           publisher, *crypto, clock, runtime::thread_random());
+  gateway::register_metrics(session, clock, process.metrics());
+
+  runtime::Group group(clock, process.stage_report());
+  auto router = std::make_unique<http::Router>(*crypto);
+  http::add_health(*router, process.readiness([&] { return gateway::not_ready(session, clock); }),
+                   [&] { return gateway::warnings(session); });
+  http::add_metrics(*router, nullptr, process.metrics());
+
+  std::unique_ptr<runtime::Stepper> watcher;
+  std::unique_ptr<runtime::Stepper> reporter;
+  group.add({"session",
+             [&] {
+               watcher = std::make_unique<runtime::Stepper>("watch", [&](TimePoint now) {
+                 const TimePoint next = session.watch_step(now);
+                 if (const auto status = session.status(); status.terminal) {
+                   process.give_up(status.warning);
+                   return kNever;
+                 }
+                 return next;
+               });
+               reporter = std::make_unique<runtime::Stepper>("report", [&](TimePoint now) {
+                 publisher.tick(now);
+                 return session.report_step(now);
+               });
+               return ok();
+             },
+             [&] { session.drain(); }, nullptr,
+             [&] {
+               // The last word to the controller: nothing is in flight, everything is free.
+               static_cast<void>(session.leave(Deadline::after(clock.now(), seconds(2))));
+               reporter->stop();
+               watcher->stop();
+             }});
+  group.add({"serving",
+             [&]() -> Status {
+               PP_TRY(const Unit started, server.start());
+               process.listening("gateway", net::Endpoint{config.gateway.listen.address,
+                                                          server.port()}.str());
+               return started;
+             },
+             [&] { server.stop_intake(); },
+             [&](Deadline deadline) { return server.drain(deadline); }, [&] { server.stop(); }});
+  process::add_rest_server(
+      group, process, "metrics",
+      {config.gateway.metrics_listen.address, config.gateway.metrics_listen.port},
+      std::move(router));
+  return process.run(group, config.gateway.drain.timeout, config.gateway.drain.delay);
+}
+
+}  // namespace
+}  // namespace proxypool
+
+int main(int argc, char** argv) {
+  using namespace proxypool;
+  return process::main_of(config::Program::Gateway, argc, argv,
+                          [](const config::CommandLine& line, config::LoadResult loaded) {
+                            return serve(line, std::move(loaded));
+                          });
+}

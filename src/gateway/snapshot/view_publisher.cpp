@@ -1,0 +1,119 @@
+#include "gateway/snapshot/view_publisher.hpp"
+
+#include <unordered_set>
+#include <utility>
+
+#include "proxypool/domain/cluster/validate.hpp"
+
+namespace proxypool::gateway {
+
+namespace {
+
+constexpr std::size_t kPiece = 1'000;            // proxies compiled at a time: about 1 ms
+constexpr milliseconds kLook{1};                 // between looks at the readers
+constexpr std::chrono::seconds kReadersMax{10};  // a serving thread that takes longer hangs
+
+std::vector<ProxyId> missing(const std::vector<domain::HeldProxy>& before,
+                             const domain::WorkerSnapshot& next) {
+  std::unordered_set<ProxyId> kept;
+  kept.reserve(next.proxies.size());
+  for (const auto& proxy : next.proxies) kept.insert(proxy.id);
+  std::vector<ProxyId> lost;
+  for (const auto& proxy : before) {
+    if (!kept.contains(proxy.id)) lost.push_back(proxy.id);
+  }
+  return lost;
+}
+
+}  // namespace
+
+Result<std::vector<ports::RejectedEntry>> ViewPublisher::apply(
+    std::shared_ptr<const domain::WorkerSnapshot> snapshot, const Validity& validity) {
+  const TimePoint now = needs_.clock.now();
+  const auto before = state_.with([&](State&) { return needs_.registry.held(); });
+  if (needs_.registry.valid(now) && domain::loses_too_much(before, *snapshot, now)) {
+    return Error{ErrorCode::Conflict, Origin::Internal,
+                 "more than half of the proxies would go without a reason; they are kept until "
+                 "their leases end"};
+  }
+  ViewBuilder builder(needs_.registry, snapshot, {validity.store_now, validity.base});
+  PP_TRY(const Unit begun, state_.with([&](State&) { return builder.begin(); }));
+  static_cast<void>(begun);
+  while (state_.with([&](State&) { return builder.step(kPiece); })) {
+  }
+  const auto view = state_.with([&](State&) { return builder.finish(); });
+  const std::uint64_t published = needs_.views.publish(view);
+  needs_.registry.extend(validity.until);
+  PP_TRY(const Unit taken, wait_for_readers(published));
+  static_cast<void>(taken);
+  const TimePoint lost_end = state_.with([&](State& state) {
+    needs_.registry.adopt(*view);
+    needs_.registry.reclaim();
+    const TimePoint end = state.version ? state.validity.tunnels_until : now;
+    state.version = snapshot->version;
+    state.validity = validity;
+    state.orphans_ended = false;
+    return end;
+  });
+  // Their leases were last renewed with the view before.
+  auto lost = missing(before, *snapshot);
+  if (!lost.empty()) needs_.end_tunnels_of(std::move(lost), lost_end);
+  needs_.views.reclaim();
+  return builder.rejected();
+}
+
+Status ViewPublisher::wait_for_readers(std::uint64_t version) {
+  const Deadline deadline = Deadline::after(needs_.clock.now(), kReadersMax);
+  needs_.refresh();
+  while (!needs_.views.all_readers_at_least(version)) {
+    if (deadline.passed(needs_.clock.now())) {
+      return Error{ErrorCode::Unavailable, Origin::Internal,
+                   "a serving thread did not take the new view within 10 s"};
+    }
+    needs_.pause(kLook);
+  }
+  return ok();
+}
+
+void ViewPublisher::extend(const Validity& validity, const std::vector<ProxyId>& revoked) {
+  state_.with([&](State& state) {
+    // An extension that answers an older report never shortens what stands.
+    if (validity.until > state.validity.until) {
+      state.validity = validity;
+      state.orphans_ended = false;
+      needs_.registry.extend(validity.until);
+    }
+    if (!revoked.empty()) needs_.registry.revoke(revoked);
+  });
+}
+
+void ViewPublisher::revoke(const std::vector<ProxyId>& ids) {
+  state_.with([&](State&) { needs_.registry.revoke(ids); });
+}
+
+std::vector<ports::ProxyCount> ViewPublisher::counts() {
+  return state_.with([&](State&) {
+    needs_.registry.reclaim();
+    return needs_.registry.counts();
+  });
+}
+
+std::optional<HeldView> ViewPublisher::held() {
+  return state_.with([&](State& state) -> std::optional<HeldView> {
+    if (!state.version) return std::nullopt;
+    HeldView view{*state.version, state.validity.until, {}};
+    for (const auto& proxy : needs_.registry.held()) view.proxies.push_back(proxy.id);
+    return view;
+  });
+}
+
+void ViewPublisher::tick(TimePoint now) {
+  const bool end = state_.with([&](State& state) {
+    if (!state.version || state.orphans_ended || now < state.validity.tunnels_until) return false;
+    state.orphans_ended = true;
+    return true;
+  });
+  if (end) needs_.end_all_tunnels(now);
+}
+
+}  // namespace proxypool::gateway
