@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <exception>
 #include <iostream>
 #include <utility>
@@ -42,8 +43,8 @@ telemetry::Options options_of(std::string name, const config::Config& config) {
 
 Process::Process(std::string name, const config::CommandLine& line, const config::Config& config)
     : version_(kVersion),
-      telemetry_(telemetry::make_telemetry(options_of(std::move(name), config),
-                                           runtime::system_clock())),
+      telemetry_(
+          telemetry::make_telemetry(options_of(std::move(name), config), runtime::system_clock())),
       started_at_(runtime::system_clock().now()),
       signals_([this] {
         events().emit(ports::Event::ConfigWarning,
@@ -64,8 +65,7 @@ void Process::listening(std::string_view what, const std::string& address) {
 
 runtime::Group::Report Process::stage_report() {
   return [this](const runtime::StageReport& report) {
-    const auto event =
-        report.complete ? ports::Event::StageDone : ports::Event::StageIncomplete;
+    const auto event = report.complete ? ports::Event::StageDone : ports::Event::StageIncomplete;
     if (report.complete) {
       events().emit(event, {{"stage", runtime::to_string(report.stage)},
                             {"member", report.member},
@@ -113,6 +113,19 @@ int Process::run(runtime::Group& group, nanoseconds drain, nanoseconds delay) {
   return code;
 }
 
+std::string default_name(std::uint16_t port, const std::string& instance) {
+  std::array<char, 256> host{};
+  // A name that does not fit is cut; the last byte stays zero.
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  std::string name(host.data());
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && c != '.' && c != '_') c = '-';
+  }
+  if (name.empty()) name = "localhost";
+  return name.substr(0, 40) + "-" + (port == 0 ? instance : std::to_string(port));
+}
+
 void add_rest_server(runtime::Group& group, Process& process, std::string name,
                      net::Endpoint listen, std::unique_ptr<http::Router> router) {
   std::shared_ptr<http::RestServer> server =
@@ -134,8 +147,7 @@ int main_of(config::Program program, int argc, char** argv, const Serve& serve,
   runtime::block_signals();
   const auto name = config::program_name(program);
   try {
-    const auto line =
-        config::parse_command_line(argc, argv, config::process_environment, program);
+    const auto line = config::parse_command_line(argc, argv, config::process_environment, program);
     if (!line) {
       std::cerr << name << ": " << line.error().message << "\nTry '" << name << " --help'.\n";
       return config::kExitUsage;

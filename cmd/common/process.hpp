@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -53,6 +54,10 @@ class Process {
   TimePoint started_at_;
   runtime::Signals signals_;
 };
+
+// The name of a worker or checker that was given none: host and port, which stay over a restart.
+// With a port of the kernel's choice the process's own name stands in for it.
+std::string default_name(std::uint16_t port, const std::string& instance);
 
 // A REST listener as a member of the group.
 void add_rest_server(runtime::Group& group, Process& process, std::string name,
