@@ -4,14 +4,12 @@
 #include "adapters/grpc/control_plane_client.hpp"
 #include "adapters/grpc/control_plane_server.hpp"
 #include "adapters/telemetry/telemetry.hpp"
-#include "checker/prober.hpp"
-#include "checker/session.hpp"
+#include "checker/checker.hpp"
 #include "contract/control_plane/fake_services.hpp"
 #include "runtime/blocking_pool.hpp"
-#include "runtime/stepper.hpp"
 #include "runtime/system.hpp"
+#include "support/recording_events.hpp"
 #include "unit/checker/fake_proxy.hpp"
-#include "unit/checker/recorded_events.hpp"
 
 namespace proxypool::checker {
 namespace {
@@ -55,32 +53,17 @@ TEST(CheckerOverGrpc, TakesTasksProbesReportsAndComesBackAfterAReplacedSession) 
 
   FakeProxy good(FakeProxy::answering("HTTP/1.1 200 OK\r\n\r\n"));
   FakeProxy bad(FakeProxy::answering("HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n"));
-  const auto registry = telemetry::make_metrics();
-  ProbeMetrics metrics(*registry);
-  test::RecordedEvents events;
-  SplitMix64 random(1);
-  SplitMix64 other_random(2);
-  net::EventLoop loop;
+  const auto metrics = telemetry::make_metrics();
+  test::RecordingEvents events;
   SessionSettings settings;
   settings.cluster_id = "local";
   settings.checker = CheckerId("checker-1");
   settings.instance = InstanceId("i-1");
-  Prober* prober_in_use = nullptr;
-  Session session(
-      settings, *control, [&](auto tasks) { prober_in_use->offer(std::move(tasks)); }, events,
-      clock, random, other_random);
-  Prober prober({},
-                {loop,
-                 [](const auto&, auto, auto) -> Result<std::vector<net::Endpoint>> {
-                   return Error{ErrorCode::NotFound, Origin::Target, "no names here"};
-                 },
-                 [](auto) { return false; },
-                 [&](const domain::Observation& seen) { session.observe(seen); }, metrics, events});
-  prober_in_use = &prober;
-  std::thread thread([&] { loop.run(); });
-  runtime::Stepper reporter("report", [&](TimePoint now) { return session.report_step(now); });
-  session.on_report_due([&] { reporter.wake(); });
-  runtime::Stepper watcher("watch", [&](TimePoint now) { return session.watch_step(now); });
+  Checker checker(settings, {}, {*control, events, *metrics, clock, [](const std::string& reason) {
+                                   ADD_FAILURE() << reason;
+                                 }});
+  EXPECT_FALSE(checker.not_ready().empty());
+  ASSERT_TRUE(checker.start());
 
   checkers.box()->put({task_for(good, 1), task_for(bad, 2)});
   await([&] { return reported(checkers).size() == 2; });
@@ -94,18 +77,14 @@ TEST(CheckerOverGrpc, TakesTasksProbesReportsAndComesBackAfterAReplacedSession) 
   checkers.box()->put({task_for(good, 3)});
   await([&] { return reported(checkers).size() == 3; });
 
-  // The order in which main ends.
-  session.drain();
-  prober.stop_intake();
-  EXPECT_TRUE(prober.drain(seconds(5)));
-  reporter.stop();
-  EXPECT_TRUE(session.flush(Deadline::after(clock.now(), seconds(2))));
-  watcher.stop();
-  loop.stop();
-  thread.join();
+  EXPECT_TRUE(checker.not_ready().empty());
+
+  checker.stop_intake();
+  EXPECT_TRUE(checker.drain(Deadline::after(clock.now(), seconds(5))));
+  checker.stop();
   server->stop(Deadline::after(clock.now(), seconds(2)));
-  EXPECT_EQ(session.status().counters.registrations, 2U);
-  EXPECT_EQ(session.status().counters.observations_sent, 3U);
+  EXPECT_EQ(checker.status().counters.registrations, 2U);
+  EXPECT_EQ(checker.status().counters.observations_sent, 3U);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 #include "adapters/telemetry/telemetry.hpp"
 #include "runtime/blocking_pool.hpp"
+#include "support/recording_events.hpp"
 #include "unit/checker/fake_proxy.hpp"
-#include "unit/checker/recorded_events.hpp"
 
 namespace proxypool::checker {
 namespace {
@@ -56,7 +56,7 @@ class Lab {
   runtime::BlockingPool pool{"look-up", 1, 4};
   std::unique_ptr<ports::Metrics> registry = telemetry::make_metrics();
   ProbeMetrics metrics{*registry};
-  test::RecordedEvents events;
+  test::RecordingEvents events;
   BoundedQueue<domain::Observation> reports{1024};
   Prober prober;
   std::thread thread;
@@ -377,8 +377,9 @@ TEST(Prober, SaysWhatItFoundWithoutAddressOrSecret) {
   static_cast<void>(lab.next());
   const auto lines = lab.events.lines();
   ASSERT_EQ(lines.size(), 1U);
-  EXPECT_EQ(lines[0], "probe_finished proxy=" + to_string(ProxyId(101)) +
-                          " level=basic result=auth_rejected reason=proxy_handshake took");
+  const std::string expected = "probe_finished proxy=" + to_string(ProxyId(101)) +
+                               " level=basic result=auth_rejected reason=proxy_handshake took=";
+  EXPECT_EQ(lines[0].substr(0, expected.size()), expected);
 }
 
 }  // namespace

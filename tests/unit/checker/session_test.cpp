@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/manual_clock.hpp"
-#include "unit/checker/recorded_events.hpp"
+#include "support/recording_events.hpp"
 
 namespace proxypool::checker {
 namespace {
@@ -101,7 +101,7 @@ class CheckerSession : public testing::Test {
 
   runtime::ManualClock clock;
   ScriptedControl control;
-  test::RecordedEvents events;
+  test::RecordingEvents events;
   SplitMix64 random{1};
   Tasks offered;
   Session session{settings(),
@@ -222,7 +222,7 @@ TEST_F(CheckerSession, AStreamThatEndsLeadsToANewSession) {
   EXPECT_EQ(control.registrations, 2);
   const auto lines = events.lines();
   EXPECT_EQ(lines.at(0), "session_opened session=c-1");
-  EXPECT_EQ(lines.at(1), "session_lost reason=register again retry_in");
+  EXPECT_EQ(lines.at(1).find("session_lost reason=register again retry_in="), 0U);
   EXPECT_EQ(lines.at(2), "session_opened session=c-2");
 }
 
