@@ -58,6 +58,8 @@ class Secret<std::string> {
 
  private:
   void wipe() noexcept {
+    // All that the string has room for: a short text that was moved out is still there.
+    value_.resize(value_.capacity());
     volatile char* bytes = value_.data();
     for (std::size_t i = 0; i < value_.size(); ++i) bytes[i] = 0;
     value_.clear();
