@@ -1,0 +1,265 @@
+#!/usr/bin/env bash
+# Starts Proxy Pool on this machine: controller, checker and gateway on the embedded stores, proves
+# one request through them, and keeps running until Ctrl-C. No account and no network is needed.
+#
+#   deploy/local/run.sh                  with fixture proxies and a fixture vendor on loopback
+#   deploy/local/run.sh --proxies FILE   with your own list: scheme://user:pass@host:port or
+#                                        host:port[:user:pass], one a line
+#   deploy/local/run.sh --config FILE    with a whole configuration of yours
+#   … --once                             stop after the first proven request: 0, or 1 with the reason
+#   … --skip-build                       use the programs of the last build
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+started_in=$PWD
+cd "$root"
+
+usage() { sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+fail() {
+  echo "run.sh: $*" >&2
+  exit 1
+}
+say() { echo "==> $*"; }
+
+once=no build=yes list= config=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --once) once=yes ;;
+    --skip-build) build=no ;;
+    --proxies | --config)
+      [ $# -ge 2 ] || { echo "run.sh: $1 needs a file" >&2; exit 2; }
+      file=$2
+      case $file in /*) ;; *) file=$started_in/$file ;; esac
+      [ -r "$file" ] || { echo "run.sh: cannot read $2; name a file that exists" >&2; exit 2; }
+      [ "$1" = --proxies ] && list=$file || config=$file
+      shift
+      ;;
+    --help | -h) usage; exit 0 ;;
+    *) echo "run.sh: unknown option '$1'; see --help" >&2; exit 2 ;;
+  esac
+  shift
+done
+if [ -n "$list" ] && [ -n "$config" ]; then
+  echo "run.sh: --proxies and --config exclude each other; put the list into the configuration" >&2
+  exit 2
+fi
+
+bin=$root/build/release/bin
+build_programs() {
+  deploy/local/packages.sh build
+  local free
+  free=$(df -Pk . | awk 'NR == 2 {print $4}')
+  [ "$free" -gt 1500000 ] || fail "less than 1.5 GB are free here; make room and start again"
+  say "Building (the first time takes some minutes)"
+  cmake --preset release -DPROXYPOOL_TESTS=OFF >build-run.log 2>&1 ||
+    { tail -n 20 build-run.log >&2; fail "the configuration of the build failed; see build-run.log"; }
+  # Ninja's own progress line; only what fails is shown beside it.
+  if [ -t 1 ]; then
+    cmake --build --preset release --parallel "$(nproc)" || fail "the build failed; see above"
+  else
+    cmake --build --preset release --parallel "$(nproc)" | awk '
+      /^\[[0-9]+\/[0-9]+\]/ { if (NR % 20 == 1) print "    " $1; next } { print }' ||
+      fail "the build failed; see above"
+  fi
+  rm -f build-run.log
+}
+[ $build = no ] || build_programs
+for program in proxy-controller proxy-checker proxy-gateway proxy-loadgen; do
+  [ -x "$bin/$program" ] || fail "$bin/$program is missing; start without --skip-build"
+done
+
+state=${PROXY_POOL_LOCAL_DIR:-$root/.proxypool}
+mkdir -p "$state"
+exec 9>"$state/run.lock"
+flock -n 9 || fail "another run.sh uses $state; stop it, or set PROXY_POOL_LOCAL_DIR"
+work=$(mktemp -d "${TMPDIR:-/tmp}/proxypool-run.XXXXXX")
+
+declare -A pids=()
+stopping=no
+# In the reverse order of the start: the gateway drains and reports, then the others may go.
+stop_all() {
+  stopping=yes
+  trap - EXIT
+  local name i
+  for name in gateway checker controller fixture; do
+    [ -n "${pids[$name]-}" ] || continue
+    kill -TERM "${pids[$name]}" 2>/dev/null || true
+    for i in $(seq 100); do
+      kill -0 "${pids[$name]}" 2>/dev/null || break
+      sleep 0.1
+    done
+    kill -KILL "${pids[$name]}" 2>/dev/null || true
+    wait "${pids[$name]}" 2>/dev/null || true
+  done
+  rm -rf "$work"
+}
+trap stop_all EXIT
+trap 'echo; say "Stopping"; stop_all; exit 0' INT TERM
+
+# start NAME COMMAND…: in the background, its output in a file that is shown if it dies.
+start() {
+  local name=$1
+  shift
+  "$@" >"$work/$name.log" 2>&1 9>&- &
+  pids[$name]=$!
+}
+alive() { kill -0 "${pids[$1]}" 2>/dev/null; }
+died() {
+  echo "run.sh: $1 ended; its last lines:" >&2
+  tail -n 15 "$work/$1.log" >&2
+  local taken
+  taken=$(grep -o 'address already in use[^"]*' -i "$work/$1.log" | head -n 1 || true)
+  [ -z "$taken" ] || echo "run.sh: a port is taken: stop what listens there (ss -ltnp shows it), or use --config with other ports" >&2
+  exit 1
+}
+# wait_for SECONDS NAME COMMAND…: until the command succeeds, or NAME dies, or the time is over.
+wait_for() {
+  local until=$((SECONDS + $1)) name=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    alive "$name" || died "$name"
+    [ $SECONDS -lt $until ] || return 1
+    sleep 0.1
+  done
+}
+json() { python3 -c 'import json,sys; d=json.load(sys.stdin)
+for k in sys.argv[1].split("."): d=d[int(k)] if k.isdigit() else d[k]
+print(d)' "$1"; }
+
+listen() { # KEY DEFAULT: a listener's address out of the effective configuration
+  "$bin/proxy-controller" --config "$work/config.yaml" --check-config 2>/dev/null |
+    python3 -c 'import sys
+key, default = sys.argv[1:]
+path, found = [], default
+for line in sys.stdin:
+    if not line.strip() or line.lstrip().startswith("#"): continue
+    depth = (len(line) - len(line.lstrip())) // 2
+    name, _, value = line.strip().partition(":")
+    path[depth:] = [name]
+    if ".".join(path) == key: found = value.strip().strip("\"")
+print(found)' "$1" "$2"
+}
+
+write_config() {
+  cat >"$work/config.yaml" <<YAML
+# Written by run.sh; see configs/embedded.yaml for every key.
+storage: {stateDir: $1}
+gateway:
+  # The demo's proxies and origin are on this machine; the target policy refuses that otherwise.
+  target: {allowCIDRs: [127.0.0.0/8]}
+upstreams:
+$2
+routings:
+  - id: default
+    upstreams: [{id: $3}]
+YAML
+}
+
+fixture_needed=yes
+[ -z "$config" ] || fixture_needed=no
+if [ $fixture_needed = yes ]; then
+  say "Starting the fixture: a vendor API, forward proxies and an origin on loopback"
+  start fixture "$bin/proxy-loadgen" fixture --proxies 6 --ttl 10m --ready-file "$work/fixture.json"
+  wait_for 10 fixture test -s "$work/fixture.json" || fail "the fixture did not start within 10 s"
+  origin=$(json origin.url <"$work/fixture.json")
+  vendor=$(json vendor.url <"$work/fixture.json")
+fi
+if [ -n "$config" ]; then
+  cp "$config" "$work/config.yaml"
+  sed -i "s#^\( *path: *\)\([^/\"'{][^ ]*\)#\1$(dirname "$config")/\2#" "$work/config.yaml"
+elif [ -n "$list" ]; then
+  write_config "$state/list" "  - id: list
+    provider: {type: file, path: $list}" list
+else
+  # A fresh vendor each time: its proxies have other ports, so nothing of an earlier run counts.
+  write_config "$work/state" "  - id: fixture
+    provider:
+      type: http
+      request: {url: \"$vendor/json/array?count={{ batch }}\"}
+      response: {format: json}
+      records: {from: 'body[*]'}
+      map: {host: item.host, port: item.port, username: item.username, password: item.password, country: item.country, expires: {after: item.ttl, unit: s}}
+    fetch: {estimatedIPsPerCall: 6}
+    pool: {minimum: 20, target: 60}
+    extraction: {reserve: 2}
+    allowPrivateAddresses: true" fixture
+fi
+"$bin/proxy-controller" --config "$work/config.yaml" --check-config >/dev/null 2>"$work/check.log" ||
+  { cat "$work/check.log" >&2; fail "the configuration is wrong; mend what is listed above"; }
+
+say "Starting controller, checker and gateway"
+start controller "$bin/proxy-controller" --config "$work/config.yaml"
+start checker "$bin/proxy-checker" --config "$work/config.yaml"
+start gateway "$bin/proxy-gateway" --config "$work/config.yaml" --worker-id local
+gateway=$(listen gateway.listen 127.0.0.1:8080)
+distribution=$(listen distribution.listen 127.0.0.1:8081)
+admin=$(listen admin.listen 127.0.0.1:8082)
+metrics=$(listen gateway.metrics.listen 127.0.0.1:9101)
+
+ready() { curl -fsS --max-time 2 "http://$metrics/readyz"; }
+usable() {
+  for name in controller checker gateway; do alive $name || died $name; done
+  curl -fsS --max-time 2 "http://$metrics/metrics" |
+    awk '/^proxypool_gateway_proxies / {n = $2} END {exit !(n > 0)}'
+}
+wait_for 30 gateway ready || fail "the gateway is not ready after 30 s: $(curl -s "http://$metrics/readyz")"
+if ! wait_for 30 gateway usable; then
+  echo "run.sh: no proxy is usable after 30 s. What the controller says:" >&2
+  curl -s "http://$admin/v1/status" | python3 -c 'import json,sys
+d = json.load(sys.stdin)
+for w in d["warnings"]: print("  warning:", w)
+for u in d["upstreams"]: print("  upstream", u["id"], u["proxies"]["byState"], "last fetch:", u["fetch"].get("last"))' >&2
+  exit 1
+fi
+
+prove() {
+  local token answer status
+  token=run-$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+  if [ $fixture_needed = no ] || [ -n "$list" ]; then
+    return 0
+  fi
+  say "Request:  curl -x http://$gateway $origin/t/$token"
+  answer=$(curl -sS --max-time 15 -x "http://$gateway" -w '\n%{http_code}' "$origin/t/$token") || true
+  status=${answer##*$'\n'}
+  say "Answer:   $status"
+  echo "${answer%$'\n'*}" | sed 's/^/    /'
+  [ "$status" = 200 ] || fail "the request was not served (status $status)"
+  curl -fsS "$vendor/records?token=$token" | python3 -c 'import json,sys
+d = json.load(sys.stdin)
+seen = {s["place"] for s in d["sightings"]}
+if len(d["proxies"]) != 1 or "origin" not in seen: sys.exit("run.sh: the records do not show the request")
+print("==> Served by fixture proxy %d: its own record and the origin%ss both hold the token" % (d["proxies"][0], chr(39)))'
+}
+prove
+if [ -n "$list" ] && [ $once = yes ]; then
+  token=run-$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+  status=$(curl -sS --max-time 20 -o "$work/answer" -w '%{http_code}' -x "http://$gateway" "$origin/t/$token") || true
+  [ "$status" = 200 ] || fail "no proxy of the list served $origin (status $status): $(head -c 300 "$work/answer")"
+  say "A proxy of your list served $origin/t/$token"
+fi
+[ $once = no ] || exit 0
+
+target=${origin:-http://example.com}
+cat <<TEXT
+
+Proxy Pool is running. Paste any of these:
+
+  rotate     curl -x http://$gateway $target/
+  tunnel     curl -p -x http://$gateway $target/
+  extract    curl -s http://$distribution/v1/extractions -H 'content-type: application/json' -d '{"count":1,"fulfillment":"partial"}'
+  lines      curl -s -H 'accept: text/plain' http://$distribution/v1/extractions -H 'content-type: application/json' -d '{"count":1}'
+  status     curl -s http://$admin/v1/status
+  proxies    curl -s 'http://$admin/v1/proxies?state=available'
+  workers    curl -s http://$admin/v1/workers
+  metrics    curl -s http://$metrics/metrics
+  ready      curl -s http://$metrics/readyz
+
+  or         export http_proxy=http://$gateway https_proxy=http://$gateway
+
+Logs are in $work. Ctrl-C stops everything.
+TEXT
+while :; do
+  for name in "${!pids[@]}"; do
+    alive "$name" || died "$name"
+  done
+  sleep 0.5
+done
