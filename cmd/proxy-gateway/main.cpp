@@ -14,6 +14,7 @@
 #include "gateway/snapshot/session.hpp"
 #include "gateway/snapshot/session_metrics.hpp"
 #include "gateway/snapshot/view_publisher.hpp"
+#include "net/name_lookup.hpp"
 #include "proxypool/base/text.hpp"
 #include "runtime/alarm.hpp"
 #include "runtime/stepper.hpp"
@@ -61,6 +62,11 @@ gateway::SessionSettings session_of(const config::CommandLine& line, const confi
   return settings;
 }
 
+Result<IpAddress> look_up(const std::string& name, Deadline deadline) {
+  PP_TRY(const std::vector<net::Endpoint> found, net::look_up(name, 0, deadline));
+  return found.front().address;
+}
+
 int serve(const config::CommandLine& line, config::LoadResult loaded) {
   const config::Config& config = *loaded.config;
   process::Process process("gateway", line, config);
@@ -74,7 +80,8 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
 
   gateway::ProxyRegistry registry({config.gateway.bench, nullptr});
   runtime::SnapshotCell<gateway::View> views;
-  gateway::Gateway server(settings_of(config), {views, registry, process.metrics(), *crypto});
+  gateway::Gateway server(settings_of(config), {views, registry, process.metrics(), *crypto, clock,
+                                                look_up});
   runtime::Alarm alarm;
   gateway::ViewPublisher publisher(
       {registry, views, clock, [&] { server.refresh_views(); },
@@ -83,7 +90,7 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
        [&](milliseconds pause) { alarm.wait_until(clock.now() + pause); }});
   gateway::Session session(session_of(line, config, process.version(), *crypto), **control,
                            publisher, *crypto, clock, runtime::thread_random());
-  gateway::register_metrics(session, clock, process.metrics());
+  gateway::register_metrics(session, publisher, clock, process.metrics());
 
   runtime::Group group(clock, process.stage_report());
   auto router = std::make_unique<http::Router>(*crypto);

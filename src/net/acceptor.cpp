@@ -45,6 +45,18 @@ void Acceptor::close() {
   listener_.reset();
 }
 
+void Acceptor::finish() {
+  for (;;) {
+    Accepted next = accept_tcp(listener_.get());
+    if (next.error == 0) {
+      on_accept_(std::move(next.fd), next.peer);
+    } else if (next.error == EAGAIN || next.error == EBADF || out_of_resources(next.error)) {
+      break;
+    }
+  }
+  close();
+}
+
 void Acceptor::on_io(std::uint32_t) {
   for (int accepted = 0; accepted < burst_; ++accepted) {
     Accepted next = accept_tcp(listener_.get());

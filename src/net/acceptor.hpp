@@ -34,6 +34,9 @@ class Acceptor final : private IoHandler {
   void pause();
   // Stops listening: the kernel resets what still waits.
   void close();
+  // Accepts what still waits, then stops listening: a connection in the queue counts as accepted
+  // to its client.
+  void finish();
 
   [[nodiscard]] std::uint16_t port() const noexcept { return local_port(listener_.get()); }
   // How often descriptors or memory ran out.

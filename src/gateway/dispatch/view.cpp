@@ -43,7 +43,9 @@ View::View(const domain::WorkerSnapshot& snapshot, domain::Matcher matcher, std:
       epoch_(snapshot.epoch),
       policy_(snapshot.policy),
       matcher_(std::move(matcher)),
-      clients_(snapshot.clients) {
+      targets_({policy_.deny_cidrs, policy_.allow_cidrs, policy_.deny_hosts, policy_.allow_ports}),
+      clients_(snapshot.clients),
+      principals_(snapshot.clients) {
   for (std::uint32_t i = 0; i < clients_.size(); ++i) {
     client_numbers_.emplace(clients_[i].name.str(), i);
   }

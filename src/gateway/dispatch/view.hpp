@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/dispatch/client_table.hpp"
 #include "gateway/dispatch/proxy_entry.hpp"
 #include "gateway/dispatch/registry.hpp"
 #include "proxypool/base/id.hpp"
@@ -30,6 +31,7 @@
 #include "proxypool/domain/cluster/snapshot.hpp"
 #include "proxypool/domain/routing/matcher.hpp"
 #include "proxypool/domain/routing/strategy.hpp"
+#include "proxypool/domain/traffic/target_policy.hpp"
 #include "proxypool/ports/control_plane.hpp"
 
 namespace proxypool::gateway {
@@ -81,6 +83,9 @@ class View {
   [[nodiscard]] const std::vector<domain::SnapshotClient>& clients() const noexcept {
     return clients_;
   }
+  // Who may use the gateway, and which destinations.
+  [[nodiscard]] const ClientTable& principals() const noexcept { return principals_; }
+  [[nodiscard]] const domain::TargetPolicy& targets() const noexcept { return targets_; }
   // The number that RouteRequest::client wants, or nothing.
   [[nodiscard]] std::optional<std::uint32_t> client(std::string_view name) const noexcept;
 
@@ -95,7 +100,9 @@ class View {
   domain::SnapshotPolicy policy_;
   std::size_t proxies_ = 0;
   domain::Matcher matcher_;
+  domain::TargetPolicy targets_;
   std::vector<domain::SnapshotClient> clients_;
+  ClientTable principals_;
   std::unordered_map<std::string_view, std::uint32_t> client_numbers_;  // keys: clients_
   std::vector<Upstream> upstreams_;
   std::vector<Routing> routings_;

@@ -28,7 +28,8 @@ std::vector<std::string> warnings(const Session& session) {
   return {status.warning};
 }
 
-void register_metrics(const Session& session, const Clock& clock, ports::Metrics& metrics) {
+void register_metrics(const Session& session, ViewSink& views, const Clock& clock,
+                      ports::Metrics& metrics) {
   const auto counter = [&](std::string_view name, std::string_view help,
                            std::uint64_t SessionCounters::*member) {
     metrics.counter_from(name, help, [&session, member] {
@@ -47,6 +48,11 @@ void register_metrics(const Session& session, const Clock& clock, ports::Metrics
           &SessionCounters::snapshots_rejected);
   counter("proxypool_snapshot_extensions_total", "Extensions of the validity",
           &SessionCounters::extends);
+  metrics.gauge_from("proxypool_gateway_proxies", "Proxies of the view that may be used",
+                     [&views] {
+                       const auto held = views.held();
+                       return held ? static_cast<double>(held->proxies.size()) : 0.0;
+                     });
   metrics.gauge_from("proxypool_session_registered", "Whether a session stands",
                      [&session] { return session.status().registered ? 1.0 : 0.0; });
   metrics.gauge_from(

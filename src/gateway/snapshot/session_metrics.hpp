@@ -16,6 +16,7 @@ namespace proxypool::gateway {
 // What goes wrong while it still serves.
 [[nodiscard]] std::vector<std::string> warnings(const Session& session);
 
-void register_metrics(const Session& session, const Clock& clock, ports::Metrics& metrics);
+void register_metrics(const Session& session, ViewSink& views, const Clock& clock,
+                      ports::Metrics& metrics);
 
 }  // namespace proxypool::gateway

@@ -1,0 +1,49 @@
+#include "gateway/counters.hpp"
+
+#include <string>
+
+namespace proxypool::gateway {
+namespace {
+
+ports::Counter& outcome(ports::Metrics& metrics, std::string_view name) {
+  return metrics.counter("proxypool_gateway_requests_total",
+                         "Requests by how they ended: ok, tunnel, local, truncated, aborted, or "
+                         "the code of the error answer",
+                         {{"outcome", std::string(name)}});
+}
+
+}  // namespace
+
+Counters::Counters(ports::Metrics& metrics)
+    : served_(outcome(metrics, "ok")),
+      local_(outcome(metrics, "local")),
+      tunnelled_(outcome(metrics, "tunnel")),
+      truncated_(outcome(metrics, "truncated")),
+      aborted_(outcome(metrics, "aborted")),
+      seconds_(metrics.histogram("proxypool_gateway_request_seconds",
+                                 "From a request's head to the end of its answer",
+                                 ports::latency_buckets())),
+      accepted_(
+          metrics.counter("proxypool_gateway_connections_total", "Client connections accepted")),
+      turned_away_(metrics.counter("proxypool_gateway_connections_refused_total",
+                                   "Client connections closed on arrival: too many")),
+      dialled_(metrics.counter("proxypool_gateway_upstream_connects_total",
+                               "Connections opened towards proxies")),
+      reused_(metrics.counter("proxypool_gateway_upstream_reuses_total",
+                              "Requests sent on a kept connection")),
+      retried_(metrics.counter("proxypool_gateway_retries_total", "Attempts after the first")),
+      up_(metrics.counter("proxypool_gateway_bytes_total", "Bytes of requests, answers and tunnels",
+                          {{"direction", "up"}})),
+      down_(metrics.counter("proxypool_gateway_bytes_total",
+                            "Bytes of requests, answers and tunnels", {{"direction", "down"}})) {
+  for (const auto& row : domain::kErrorContract) {
+    refused_[static_cast<std::size_t>(row.refusal)] = &outcome(metrics, row.code);
+  }
+  for (std::size_t i = 0; i < failed_.size(); ++i) {
+    failed_[i] = &metrics.counter(
+        "proxypool_gateway_attempt_failures_total", "Failed attempts by the phase they failed in",
+        {{"phase", std::string(to_string(static_cast<domain::Phase>(i)))}});
+  }
+}
+
+}  // namespace proxypool::gateway

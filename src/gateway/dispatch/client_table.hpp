@@ -1,0 +1,54 @@
+// The callers that a view knows, by name, with what their passwords must meet.
+//
+// Thread rule: immutable once made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "proxypool/base/stored_hash.hpp"
+#include "proxypool/domain/cluster/snapshot.hpp"
+
+namespace proxypool::gateway {
+
+class ClientTable {
+ public:
+  struct Entry {
+    std::uint32_t index = 0;  // in the snapshot
+    std::uint64_t tag = 0;    // of the name; the same in every view
+    StoredHash secret;
+    std::string secret_text;  // as it was written
+  };
+
+  ClientTable() = default;
+  // Clients without a secret, or with one that cannot be read, cannot use the gateway.
+  explicit ClientTable(const std::vector<domain::SnapshotClient>& clients) {
+    for (std::uint32_t i = 0; i < clients.size(); ++i) {
+      auto secret = StoredHash::parse(clients[i].gateway_secret);
+      if (!secret) continue;
+      const std::string& name = clients[i].name.str();
+      // 0 is nobody.
+      const std::uint64_t tag = std::hash<std::string>{}(name) | 1U;
+      entries_.emplace(name, Entry{i, tag, *std::move(secret), clients[i].gateway_secret});
+    }
+  }
+
+  // Null when there is no such client.
+  [[nodiscard]] const Entry* find(std::string_view name) const {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries_;
+};
+
+}  // namespace proxypool::gateway

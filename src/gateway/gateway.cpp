@@ -1,0 +1,126 @@
+#include "gateway/gateway.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "gateway/worker.hpp"
+#include "runtime/system.hpp"
+
+namespace proxypool::gateway {
+
+Gateway::Gateway(Settings settings, Needs needs)
+    : settings_([&] {
+        if (settings.threads == 0) {
+          settings.threads = std::max(1U, std::thread::hardware_concurrency());
+        }
+        return std::move(settings);
+      }()),
+      clock_(needs.clock),
+      counters_(needs.metrics),
+      verifier_(needs.crypto),
+      resolver_(needs.clock, std::move(needs.look_up), settings_.resolve),
+      common_(std::make_shared<Common>(settings_, counters_, verifier_, resolver_, needs.views,
+                                       needs.registry)) {
+  show_gauges(needs.metrics);
+}
+
+Gateway::~Gateway() {
+  stop();
+}
+
+Status Gateway::start() {
+  PP_TRY([[maybe_unused]] const Unit checked, check_access(settings_));
+  port_ = settings_.listen.port;
+  for (std::size_t i = 0; i < settings_.threads; ++i) {
+    auto worker = std::make_unique<Worker>(*common_, i, runtime::thread_random().next());
+    auto port = worker->listen(port_);
+    if (!port) {
+      workers_.clear();
+      return std::move(port).error();
+    }
+    port_ = *port;
+    workers_.push_back(std::move(worker));
+  }
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    threads_.emplace_back([this, i] {
+      runtime::name_this_thread("serve-" + std::to_string(i));
+      workers_[i]->run();
+    });
+  }
+  return ok();
+}
+
+void Gateway::stop_intake() {
+  for (const auto& worker : workers_) worker->request_drain();
+}
+
+bool Gateway::drain(Deadline deadline) {
+  // Nobody else needs to hear of the last connection's end, so that a look now and then will do.
+  constexpr milliseconds kLook{20};
+  runtime::Alarm alarm;
+  for (;;) {
+    const bool accepting = std::any_of(common_->loads.begin(), common_->loads.end(),
+                                       [](const Load& load) { return !load.draining.load(); });
+    if (!accepting && activity().connections == 0) return true;
+    const TimePoint now = clock_.now();
+    if (deadline.passed(now)) return false;
+    alarm.wait_until(std::min(now + kLook, deadline.at()));
+  }
+}
+
+void Gateway::stop() {
+  for (const auto& worker : workers_) worker->request_stop();
+  for (auto& thread : threads_) thread.join();
+  threads_.clear();
+  // What still runs there posts to a loop: it ends before the loops do.
+  verifier_.stop();
+  resolver_.stop();
+  workers_.clear();
+}
+
+void Gateway::refresh_views() {
+  for (const auto& worker : workers_) worker->request_refresh();
+}
+
+void Gateway::end_tunnels_of(std::vector<ProxyId> lost, TimePoint at) {
+  std::sort(lost.begin(), lost.end());
+  const auto shared = std::make_shared<const std::vector<ProxyId>>(std::move(lost));
+  for (const auto& worker : workers_) worker->request_end_tunnels(shared, at);
+}
+
+void Gateway::end_tunnels(TimePoint at) {
+  for (const auto& worker : workers_) worker->request_end_tunnels(nullptr, at);
+}
+
+Gateway::Activity Gateway::activity() const {
+  Activity out;
+  for (const Load& load : common_->loads) {
+    out.connections += load.connections.load(std::memory_order_relaxed);
+    out.requests += load.requests.load(std::memory_order_relaxed);
+    out.tunnels += load.tunnels.load(std::memory_order_relaxed);
+    out.idle_upstreams += load.idle_upstreams.load(std::memory_order_relaxed);
+  }
+  return out;
+}
+
+void Gateway::show_gauges(ports::Metrics& metrics) {
+  // The metrics may outlive this gateway.
+  const auto gauge = [&](std::string_view name, std::string_view help,
+                         std::atomic<std::uint32_t> Load::*number) {
+    metrics.gauge_from(name, help, [common = common_, number] {
+      double sum = 0;
+      for (const Load& load : common->loads) {
+        sum += (load.*number).load(std::memory_order_relaxed);
+      }
+      return sum;
+    });
+  };
+  gauge("proxypool_gateway_active_requests", "Requests being served, tunnels not counted",
+        &Load::requests);
+  gauge("proxypool_gateway_active_tunnels", "Open tunnels", &Load::tunnels);
+  gauge("proxypool_gateway_client_connections", "Open client connections", &Load::connections);
+  gauge("proxypool_gateway_idle_upstreams", "Connections to proxies kept for reuse",
+        &Load::idle_upstreams);
+}
+
+}  // namespace proxypool::gateway

@@ -1,0 +1,39 @@
+// The answers that the gateway gives itself, as they stand on the wire.
+//
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "net/http/head.hpp"
+#include "proxypool/domain/health/observation.hpp"
+#include "proxypool/domain/traffic/error_contract.hpp"
+
+namespace proxypool::gateway {
+
+struct Answer {
+  domain::Refusal refusal = domain::Refusal::BadRequest;
+  domain::FailureKind kind = domain::FailureKind::None;  // of the attempt that failed
+  net::Method method = net::Method::Get;  // CONNECT: the reason phrase carries the code
+  bool close = true;
+  std::uint64_t request_id = 0;
+  std::string_view detail;  // one sentence; the title when empty
+};
+
+// Head and body of an error answer: application/problem+json (RFC 9457) with Proxy-Status
+// (RFC 9209), and what the case demands beside them.
+[[nodiscard]] std::string write_answer(const Answer& answer);
+
+// The answer to OPTIONS or TRACE whose Max-Forwards is used up (RFC 9110 §7.6.2). TRACE gets the
+// request back, without the fields that could hold secrets.
+[[nodiscard]] std::string write_last_hop(const net::RequestHead& head, bool close);
+
+// The refusal behind a status that the codec names.
+[[nodiscard]] domain::Refusal refusal_of(int status) noexcept;
+
+// What RFC 9110 §15 calls the status.
+[[nodiscard]] std::string_view reason_phrase(int status) noexcept;
+
+}  // namespace proxypool::gateway

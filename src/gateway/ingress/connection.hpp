@@ -1,0 +1,165 @@
+// One client connection: a state machine over two wires.
+//
+//   Head ─→ (Verifying ─→ Head) ─→ (Resolving) ─→ Dialling ─→ Asking ─→ Answering ─→ Head …
+//                                                               └────→ Tunnel
+//   anything ─→ Lingering ─→ gone
+//
+// The idea: events only set flags; drive() looks at the state and does everything that is possible
+// now, until nothing is. So it does not matter in which order, how often or in what company events
+// arrive. What belongs to a request lives in an Exchange, which an idle connection does not have.
+//
+// Thread rule: the loop's thread.
+// Invariant:   an exchange, a place in a proxy and an upstream connection are held from Dialling
+//              until the end of the answer or of the tunnel, and given back exactly once.
+// Limits:      one request at a time; further ones wait in the socket. At most kRoundsPerTurn reads
+//              a direction and turn.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "gateway/ingress/authenticator.hpp"
+#include "gateway/ingress/exchange.hpp"
+#include "gateway/transport/upstream.hpp"
+#include "gateway/transport/wire.hpp"
+#include "net/http/head.hpp"
+#include "net/socket.hpp"
+#include "net/timer.hpp"
+#include "proxypool/domain/traffic/error_contract.hpp"
+
+namespace proxypool::gateway {
+
+class Worker;
+
+class Connection final : public Wire, private UpstreamUser, private net::Timer {
+ public:
+  Connection(Worker& worker, const net::Endpoint& peer, bool source_allowed) noexcept;
+
+  // Takes the socket and does what is possible at once.
+  void start(net::UniqueFd fd);
+  // Does what is possible now; called again by whoever made more possible.
+  void drive();
+  // The password check that this connection waited for is done.
+  void verified(Verifier::Verdict verdict);
+  // The name of the proxy that this connection waits for was looked up.
+  void resolved();
+  // No further request after the one that is going on.
+  void drain();
+  // Ends everything now.
+  void stop();
+  // A tunnel of a proxy that this worker lost ends at `at` (ruling C16).
+  void end_tunnel(TimePoint at);
+
+  [[nodiscard]] bool tunnelling() const noexcept { return state_ == State::Tunnel; }
+  [[nodiscard]] ProxyId proxy() const noexcept;
+  [[nodiscard]] const IpAddress& source() const noexcept { return source_; }
+
+ private:
+  friend class Worker;  // its lists
+  enum class State : std::uint8_t {
+    Head,
+    Verifying,
+    Resolving,
+    Dialling,
+    Asking,
+    Answering,
+    Tunnel,
+    Lingering,
+    Gone,
+  };
+  // What the timer stands for.
+  enum class Limit : std::uint8_t {
+    None,
+    KeepAlive,
+    Head,
+    Verify,
+    Resolve,
+    Connect,
+    ProxyConnect,
+    Expect,
+    FirstByte,
+    Idle,
+    Linger,
+  };
+  static constexpr int kRoundsPerTurn = 16;
+
+  void on_io(std::uint32_t events) override;
+  void on_upstream(std::uint32_t events) override;
+  void on_timer() override;
+  void step();
+  [[nodiscard]] bool only_waiting() const noexcept;
+  void limit(Limit what, nanoseconds time);
+
+  // Request heads (ingress/request.cpp).
+  void read_request();
+  [[nodiscard]] bool fill_head();
+  // Whether the head was dealt with; not while its credentials are being checked.
+  [[nodiscard]] bool handle(const net::RequestHead& head);
+  void refuse_malformed(const net::Refusal& why);
+  void refuse_principal(Principal::Verdict verdict, const net::RequestHead& head);
+  void answer_last_hop(const net::RequestHead& head);
+  void admit(const net::RequestHead& head, ViewPin& view, const Principal& principal);
+
+  // Attempts (transport/attempt.cpp).
+  void attempt(const net::RequestHead& head);
+  [[nodiscard]] bool place(const net::RequestHead& head);
+  void connect(const net::RequestHead& head);
+  // Attempts once more, or goes on with the attempt that waited.
+  void attempt_again();
+  void dial(const net::RequestHead& head, const IpAddress& address);
+  void ask(const net::RequestHead& head);
+  void dialled();
+  void connected();
+  void await_answer();
+  void fail(domain::Failure failure, domain::Refusal refusal);
+  void read_answer();
+  [[nodiscard]] bool fill_answer();
+  [[nodiscard]] domain::Phase answer_phase() const noexcept;
+  void on_answer(const net::ResponseHead& head);
+  void pass_interim(const net::ResponseHead& head);
+  void continue_unasked();
+  void begin_answer(const net::ResponseHead& head);
+  void open_tunnel(const net::ResponseHead& head);
+  void forget_answer() noexcept;
+
+  // Bodies and tunnels (transport/relay.cpp).
+  void upload();
+  void upload_refused(int status);
+  void download();
+  void send_down(std::string_view head);
+  void relay();
+  [[nodiscard]] bool relay(Wire& from, Wire& to, std::uint64_t& bytes);
+  void truncate();
+  void finish();
+
+  // Ends (ingress/connection.cpp).
+  void refuse(domain::Refusal refusal, domain::FailureKind kind = domain::FailureKind::None,
+              std::string_view detail = {});
+  void release(domain::Failure failure);
+  void end_exchange(bool reset_upstream);
+  void next_request();
+  void close_orderly();
+  void linger();
+  void drop_input();
+  void gone(bool reset = false);
+  void idled();
+
+  Worker& worker_;
+  Exchange* exchange_ = nullptr;
+  Upstream* upstream_ = nullptr;
+  net::RequestParser* half_head_ = nullptr;
+  IpAddress source_;
+  State state_ = State::Head;
+  Limit limit_ = Limit::None;
+  net::Method method_ = net::Method::Get;
+  bool source_allowed_;
+  bool may_go_on_ = false;  // another request can follow the one at hand
+  bool draining_ = false;
+  bool again_ = false;  // waits for its next turn
+  std::uint32_t lingered_ = 0;
+  std::uint64_t request_id_ = 0;
+  Connection* previous_ = nullptr;  // in the worker's list
+  Connection* next_ = nullptr;
+};
+
+}  // namespace proxypool::gateway

@@ -1,0 +1,64 @@
+// One request from its admission to the end of its answer or tunnel.
+//
+// Thread rule: the loop's thread.
+// Limits:      ExcludedProxies::kMax attempts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "gateway/dispatch/dispatcher.hpp"
+#include "gateway/transport/body_flow.hpp"
+#include "gateway/transport/buffer.hpp"
+#include "net/http/head.hpp"
+#include "proxypool/base/id.hpp"
+#include "proxypool/base/time.hpp"
+#include "proxypool/domain/routing/policy.hpp"
+#include "proxypool/domain/traffic/error_contract.hpp"
+
+namespace proxypool::gateway {
+
+struct ViewPin;
+
+struct Exchange {
+  domain::RequestKind kind = domain::RequestKind::Http;
+  bool http_1_0 = false;
+  bool has_body = false;
+  bool websocket = false;
+  bool awaits_continue = false;  // the client holds its body back
+  bool dialling = false;         // no upstream connection stands yet
+  bool active = false;           // its place is an active one
+  bool committed = false;        // a byte of the answer went to the client
+  bool answer_started = false;   // a byte of an answer came from upstream
+  bool reused = false;
+  bool fresh_retry_used = false;
+  bool upload_broken = false;   // the upstream takes no more of the body
+  bool upstream_keeps = false;  // its connection can carry another exchange
+  bool continue_sent = false;   // the gateway itself said 100
+  bool up_starved = false;      // the bytes at hand make no whole element
+  bool down_starved = false;
+  bool first_byte = false;  // a tunnel brought a byte from the other side
+  std::uint16_t status = 0;
+  std::uint32_t client = 0;  // index in the view
+  std::uint64_t client_tag = 0;
+
+  ViewPin* view = nullptr;  // until the commit point: attempts stay within one view (R6)
+  const View::Routing* routing = nullptr;  // of the view
+  ExcludedProxies tried;
+  Allocation allocation;
+  Buffer head;  // the request head as it came, for another attempt; empty once there is none
+  BodyFlow up;
+  BodyFlow down;
+  net::ResponseParser* half_answer = nullptr;
+
+  // Of the attempt before; what is answered when there is nothing more to try.
+  std::optional<domain::Refusal> last_refusal;
+  domain::FailureKind last_kind = domain::FailureKind::None;
+  TimePoint began{};
+  TimePoint attempt_began{};
+  TimePoint ends_at = kNever;  // total time, tunnel age, end of an orphan
+  std::uint64_t bytes_up = 0;
+  std::uint64_t bytes_down = 0;
+};
+
+}  // namespace proxypool::gateway

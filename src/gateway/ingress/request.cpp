@@ -1,0 +1,176 @@
+// Request heads: reading them, and everything that can be said against a request before a proxy is
+// chosen for it. What refuses comes in the order of its cost, and nothing is dialled or resolved
+// before all of it has passed.
+#include <algorithm>
+#include <utility>
+
+#include "gateway/ingress/answer.hpp"
+#include "gateway/ingress/connection.hpp"
+#include "gateway/worker.hpp"
+#include "proxypool/base/text.hpp"
+
+namespace proxypool::gateway {
+namespace {
+
+// Requests that are answered at once, in one turn, before others get theirs.
+constexpr int kRequestsPerTurn = 64;
+
+bool names_a_destination(const net::RequestHead& head) noexcept {
+  return head.form() == net::TargetForm::Absolute || head.form() == net::TargetForm::Authority;
+}
+
+}  // namespace
+
+void Connection::read_request() {
+  for (int handled = 0; state_ == State::Head && !holding(); ++handled) {
+    if (handled == kRequestsPerTurn) return worker_.again(*this);
+    if ((bytes().empty() || half_head_ != nullptr) && !fill_head()) return;
+    auto& parser = half_head_ != nullptr ? *half_head_ : worker_.request_parser();
+    if (half_head_ == nullptr) parser.reset();
+    switch (parser.parse(bytes())) {
+      case net::ParseState::NeedMore:
+        if (half_head_ == nullptr) half_head_ = worker_.keep(parser);
+        if (parser.begun() && limit_ != Limit::Head) {
+          limit(Limit::Head, worker_.settings().head);
+        }
+        settle();
+        break;
+      case net::ParseState::Refused:
+        method_ = parser.head().method();
+        refuse_malformed(parser.refusal());
+        worker_.forget(std::exchange(half_head_, nullptr));
+        break;
+      case net::ParseState::Done: {
+        const std::size_t size = parser.head().size();
+        const bool dealt_with = handle(parser.head());
+        worker_.forget(std::exchange(half_head_, nullptr));
+        if (dealt_with && is_open()) consume(size);
+        break;
+      }
+    }
+  }
+}
+
+bool Connection::fill_head() {
+  switch (receive()) {
+    case Read::Bytes:
+      return true;
+    case Read::Starved:
+      return false;
+    case Read::End:
+    case Read::Broken:
+      gone();
+      return false;
+  }
+  return false;
+}
+
+void Connection::refuse_malformed(const net::Refusal& why) {
+  may_go_on_ = false;
+  refuse(refusal_of(why.status), domain::FailureKind::None, why.reason);
+}
+
+bool Connection::handle(const net::RequestHead& head) {
+  request_id_ = worker_.random().next();
+  method_ = head.method();
+  const bool alone = head.framing() == net::Framing::None && method_ != net::Method::Connect;
+  may_go_on_ = head.keep_alive() && head.minor_version() == 1 && alone && !draining_;
+  if (!source_allowed_) {
+    may_go_on_ = false;
+    refuse(domain::Refusal::SourceDenied);
+    return true;
+  }
+  if (!names_a_destination(head)) {
+    may_go_on_ = false;
+    refuse(domain::Refusal::BadRequest, domain::FailureKind::None,
+           "this is a proxy: it takes absolute URLs and CONNECT");
+    return true;
+  }
+  ViewPin* const view = worker_.view();
+  if (view == nullptr) {
+    refuse(domain::Refusal::NotReady);
+    return true;
+  }
+  const auto principal = worker_.authenticate(*view, head, source_);
+  if (principal.verdict == Principal::Verdict::Pending) {
+    state_ = State::Verifying;
+    limit(Limit::Verify, worker_.settings().verify);
+    worker_.await_verdict(principal.key, *this);
+    return false;
+  }
+  if (principal.verdict != Principal::Verdict::Accepted) {
+    refuse_principal(principal.verdict, head);
+    return true;
+  }
+  const bool last_hop = head.max_forwards() == std::uint32_t{0};
+  if (last_hop && (method_ == net::Method::Trace || method_ == net::Method::Options)) {
+    answer_last_hop(head);
+    return true;
+  }
+  admit(head, *view, principal);
+  return true;
+}
+
+void Connection::refuse_principal(Principal::Verdict verdict, const net::RequestHead& head) {
+  // A client that was not asked for credentials before tries again on this connection, unless it
+  // sent tunnel bytes at once: they must not be read as a request.
+  const bool nothing_behind = bytes().size() == head.size();
+  if (method_ == net::Method::Connect && nothing_behind) {
+    may_go_on_ = head.keep_alive() && head.minor_version() == 1 && !draining_;
+  }
+  switch (verdict) {
+    case Principal::Verdict::Missing:
+      return refuse(domain::Refusal::AuthRequired);
+    case Principal::Verdict::Limited:
+      return refuse(domain::Refusal::ClientLimited, domain::FailureKind::None,
+                    "too many wrong passwords from this source");
+    case Principal::Verdict::Full:
+      return refuse(domain::Refusal::Overloaded, domain::FailureKind::None,
+                    "too many passwords are being checked");
+    default:
+      return refuse(domain::Refusal::AuthRejected);
+  }
+}
+
+void Connection::answer_last_hop(const net::RequestHead& head) {
+  if (send(write_last_hop(head, !may_go_on_)) == Write::Broken) return gone(true);
+  worker_.counters().answered_locally();
+  if (!may_go_on_) return linger();
+  next_request();
+}
+
+void Connection::admit(const net::RequestHead& head, ViewPin& view, const Principal& principal) {
+  const Settings& settings = worker_.settings();
+  if (!worker_.may_begin()) return refuse(domain::Refusal::Overloaded);
+  const auto verdict = view.view->targets().check_host(head.host(), head.port());
+  if (verdict == domain::TargetVerdict::BadHost) {
+    may_go_on_ = false;
+    return refuse(domain::Refusal::BadRequest, domain::FailureKind::None, "invalid host");
+  }
+  if (verdict != domain::TargetVerdict::Allowed) return refuse(domain::Refusal::TargetForbidden);
+  if (head.framing() == net::Framing::Length && settings.body_bytes_max != 0 &&
+      head.content_length() > settings.body_bytes_max) {
+    return refuse(domain::Refusal::BodyTooLarge);
+  }
+  exchange_ = worker_.begin_exchange(view);
+  Exchange& x = *exchange_;
+  x.kind =
+      method_ == net::Method::Connect ? domain::RequestKind::Connect : domain::RequestKind::Http;
+  x.http_1_0 = head.minor_version() == 0;
+  x.has_body = head.framing() != net::Framing::None;
+  x.websocket = head.upgrades_to_websocket();
+  x.awaits_continue = head.expects_continue() && x.has_body && !x.http_1_0;
+  x.client = principal.client;
+  x.client_tag = principal.tag;
+  x.up = BodyFlow(head.framing(), head.content_length(), false, settings.body_bytes_max);
+  if (settings.total != nanoseconds{0}) x.ends_at = worker_.now() + settings.total;
+  if (x.kind == domain::RequestKind::Connect ||
+      domain::repeatable(head.method_text(), x.has_body) || settings.unsafe_before_send) {
+    x.head.append(lane_.buffers, bytes().substr(0, head.size()));
+  }
+  may_go_on_ =
+      head.keep_alive() && !x.http_1_0 && !draining_ && x.kind == domain::RequestKind::Http;
+  attempt(head);
+}
+
+}  // namespace proxypool::gateway

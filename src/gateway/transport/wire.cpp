@@ -1,0 +1,164 @@
+#include "gateway/transport/wire.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "net/socket.hpp"
+
+namespace proxypool::gateway {
+namespace {
+
+constexpr std::uint32_t kReads = EPOLLIN | EPOLLRDHUP | EPOLLET;
+
+}  // namespace
+
+void Wire::open(net::UniqueFd fd, bool readable) noexcept {
+  fd_ = std::move(fd);
+  watched_ = watching_writes_ = hung_up_ = ended_ = write_shut_ = false;
+  error_ = 0;
+  readable_ = readable;
+}
+
+bool Wire::watch(bool writing) noexcept {
+  if (watched_) return true;
+  writing = writing || holding();
+  watching_writes_ = writing;
+  watched_ = lane_.loop.add(fd_.get(), kReads | (writing ? EPOLLOUT : 0U), *this);
+  return watched_;
+}
+
+void Wire::close(bool reset) noexcept {
+  if (!fd_) return;
+  lane_.loop.forget(*this);
+  if (reset) net::reset_on_close(fd_.get());
+  fd_.reset();
+  in_scratch_ = 0;
+  kept_.clear();
+  unsent_.clear();
+  ended_ = true;
+}
+
+void Wire::note(std::uint32_t events) noexcept {
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) hung_up_ = true;
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable_ = true;
+}
+
+Wire::Read Wire::receive() {
+  if (ended_) return Read::End;
+  if (!readable_) return Read::Starved;
+  settle();
+  const std::size_t held = kept_.size();
+  if (held > kMoveMax) {
+    char* to = kept_.room(lane_.buffers, kMoveMax);
+    const std::size_t size = kept_.spare();
+    const ssize_t got = ::recv(fd_.get(), to, size, 0);
+    if (got > 0) kept_.grew(static_cast<std::size_t>(got));
+    return received(got, size);
+  }
+  char* to = lane_.scratch.in().data();
+  const std::size_t size = Scratch::kInBytes - held;
+  const ssize_t got = ::recv(fd_.get(), to + held, size, 0);
+  if (got > 0) {
+    const auto kept = kept_.view();
+    std::memcpy(to, kept.data(), kept.size());
+    kept_.clear();
+    scratch_at_ = 0;
+    in_scratch_ = static_cast<std::uint32_t>(held + static_cast<std::size_t>(got));
+  }
+  return received(got, size);
+}
+
+Wire::Read Wire::received(ssize_t got, std::size_t size) {
+  if (got > 0) {
+    if (static_cast<std::size_t>(got) < size && !hung_up_) readable_ = false;
+    return Read::Bytes;
+  }
+  if (got == 0) {
+    ended_ = true;
+    return Read::End;
+  }
+  if (errno != EAGAIN && errno != EINTR) {
+    error_ = errno;
+    return Read::Broken;
+  }
+  readable_ = false;
+  return Read::Starved;
+}
+
+void Wire::consume(std::size_t bytes) noexcept {
+  if (in_scratch_ == 0) {
+    kept_.consume(bytes);
+    return;
+  }
+  scratch_at_ += static_cast<std::uint32_t>(bytes);
+  in_scratch_ -= static_cast<std::uint32_t>(bytes);
+}
+
+void Wire::settle() {
+  if (in_scratch_ == 0) return;
+  kept_.append(lane_.buffers, {lane_.scratch.in().data() + scratch_at_, in_scratch_});
+  in_scratch_ = 0;
+}
+
+Wire::Write Wire::send(std::string_view bytes) {
+  iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
+  return send({&piece, 1});
+}
+
+Wire::Write Wire::send(std::span<iovec> pieces) {
+  if (holding()) {
+    keep(pieces, 0);
+    return flush();
+  }
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  const ssize_t sent = pieces.size() == 1
+                           ? ::send(fd_.get(), pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL)
+                           : ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+  if (sent < 0 && errno != EAGAIN) return broken();
+  keep(pieces, sent < 0 ? 0 : static_cast<std::size_t>(sent));
+  if (!holding()) return Write::Sent;
+  if (watched_ && !watching_writes_) {
+    watching_writes_ = lane_.loop.modify(fd_.get(), kReads | EPOLLOUT, *this);
+    if (!watching_writes_) return broken();
+  }
+  return Write::Held;
+}
+
+Wire::Write Wire::flush() {
+  while (holding()) {
+    const auto waiting = unsent_.view();
+    const ssize_t sent = ::send(fd_.get(), waiting.data(), waiting.size(), MSG_NOSIGNAL);
+    if (sent < 0) return errno == EAGAIN ? Write::Held : broken();
+    unsent_.consume(static_cast<std::size_t>(sent));
+  }
+  return Write::Sent;
+}
+
+Wire::Write Wire::broken() noexcept {
+  error_ = errno;
+  return Write::Broken;
+}
+
+void Wire::keep(std::span<iovec> pieces, std::size_t sent) {
+  for (const iovec& piece : pieces) {
+    const std::size_t skip = std::min(sent, piece.iov_len);
+    sent -= skip;
+    unsent_.append(lane_.buffers,
+                   {static_cast<const char*>(piece.iov_base) + skip, piece.iov_len - skip});
+  }
+}
+
+void Wire::shut_write() noexcept {
+  if (write_shut_ || !fd_) return;
+  write_shut_ = true;
+  ::shutdown(fd_.get(), SHUT_WR);
+}
+
+}  // namespace proxypool::gateway

@@ -1,0 +1,301 @@
+#include "gateway/worker.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "net/socket.hpp"
+
+namespace proxypool::gateway {
+namespace {
+
+bool allowed(const std::vector<Cidr>& ranges, const IpAddress& source) noexcept {
+  return ranges.empty() || std::any_of(ranges.begin(), ranges.end(),
+                                       [&](const Cidr& range) { return range.contains(source); });
+}
+
+void add(std::atomic<std::uint32_t>& number, std::uint32_t n) noexcept {
+  // One writer: a load and a store do.
+  number.store(number.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
+    : common_(common),
+      load_(common.loads[index]),
+      pool_(lane_, common.settings.idle_upstreams_max, common.settings.upstream_idle),
+      random_(seed),
+      dispatcher_(common.registry, static_cast<unsigned>(index)),
+      authenticator_(common.verifier, asker_),
+      asker_{loop_, [this](const CredentialKey& key,
+                           Verifier::Verdict verdict) { on_verdict(key, verdict); }},
+      resolving_{loop_, [this](const std::string& name, const Resolved& resolved) {
+                   on_resolved(name, resolved);
+                 }} {}
+
+Worker::~Worker() {
+  stop();
+  on_turn();
+  pins_.clear();
+}
+
+Result<std::uint16_t> Worker::listen(std::uint16_t port) {
+  PP_TRY(net::UniqueFd listener,
+         net::listen_tcp({common_.settings.listen.address, port}, {.reuse_port = true}));
+  acceptor_.emplace(loop_, std::move(listener),
+                    [this](net::UniqueFd fd, const auto& peer) { on_accept(std::move(fd), peer); });
+  return acceptor_->port();
+}
+
+void Worker::run() {
+  reader_.emplace(common_.views);
+  acceptor_->resume();
+  loop_.run();
+  stop();
+  on_turn();
+  pins_.clear();
+  reader_.reset();
+}
+
+// From other threads
+// -------------------------------------------------------------------------------
+
+void Worker::request_drain() {
+  loop_.post([this] { drain(); });
+}
+void Worker::request_stop() {
+  loop_.post([this] { stop(); });
+  loop_.stop();
+}
+void Worker::request_refresh() {
+  loop_.post([this] { refresh(); });
+}
+void Worker::request_end_tunnels(std::shared_ptr<const std::vector<ProxyId>> proxies,
+                                 TimePoint at) {
+  loop_.post([this, proxies = std::move(proxies), at] { end_tunnels(proxies.get(), at); });
+}
+
+void Worker::drain() {
+  draining_ = true;
+  // What has reached the queue was promised an answer.
+  if (acceptor_) acceptor_->finish();
+  for (Connection* c = first_; c != nullptr; c = c->next_) c->drain();
+  load_.draining.store(true);
+}
+
+void Worker::stop() {
+  draining_ = true;
+  if (acceptor_) acceptor_->close();
+  while (first_ != nullptr) first_->stop();
+  pool_.clear();
+}
+
+void Worker::refresh() {
+  if (reader_) (void)view();
+}
+
+void Worker::end_tunnels(const std::vector<ProxyId>* proxies, TimePoint at) {
+  for (Connection* c = first_; c != nullptr; c = c->next_) {
+    if (!c->tunnelling()) continue;
+    if (proxies != nullptr && !std::binary_search(proxies->begin(), proxies->end(), c->proxy())) {
+      continue;
+    }
+    c->end_tunnel(at);
+  }
+}
+
+// Connections
+// --------------------------------------------------------------------------------------
+
+void Worker::on_accept(net::UniqueFd fd, const net::Endpoint& peer) {
+  if (sum(&Load::connections) >= common_.settings.connections_max) {
+    counters().turned_away();
+    return;
+  }
+  counters().accepted();
+  add(load_.connections, 1);
+  Connection* connection =
+      connections_.make(*this, peer, allowed(common_.settings.allow_cidrs, peer.address));
+  connection->next_ = first_;
+  if (first_ != nullptr) first_->previous_ = connection;
+  first_ = connection;
+  if (draining_) connection->drain();
+  connection->start(std::move(fd));
+}
+
+void Worker::gone(Connection& connection) {
+  (connection.previous_ == nullptr ? first_ : connection.previous_->next_) = connection.next_;
+  if (connection.next_ != nullptr) connection.next_->previous_ = connection.previous_;
+  if (connection.again_) std::erase(again_, &connection);
+  const auto mine = [&](const auto& waiting) { return waiting.connection == &connection; };
+  std::erase_if(verifying_, mine);
+  std::erase_if(awaiting_address_, mine);
+  add(load_.connections, UINT32_MAX);
+  dead_.push_back(&connection);
+  loop_.defer(*this);
+}
+
+void Worker::again(Connection& connection) {
+  if (std::exchange(connection.again_, true)) return;
+  again_.push_back(&connection);
+  loop_.defer(*this);
+}
+
+void Worker::on_turn() {
+  for (Connection* connection : std::exchange(dead_, {})) connections_.destroy(connection);
+  // A connection that ends meanwhile takes itself out of again_.
+  for (std::size_t left = again_.size(); left > 0 && !again_.empty(); --left) {
+    Connection* connection = again_.front();
+    again_.erase(again_.begin());
+    connection->drive();
+  }
+}
+
+// Requests
+// -----------------------------------------------------------------------------------------
+
+ViewPin* Worker::view() {
+  const View* newest = reader_->get();
+  if (pins_.empty() || pins_.back()->view.get() != newest) {
+    if (!pins_.empty() && pins_.back()->users == 0) pins_.pop_back();
+    auto pin = std::make_unique<ViewPin>();
+    pin->view = reader_->pin();
+    pin->number = common_.views.version();
+    pins_.push_back(std::move(pin));
+  }
+  ViewPin* current = pins_.back().get();
+  if (current->view == nullptr || !common_.registry.valid(now())) return nullptr;
+  return current;
+}
+
+void Worker::unpin(ViewPin& pin) noexcept {
+  if (--pin.users != 0 || &pin == pins_.back().get()) return;
+  std::erase_if(pins_, [&](const auto& held) { return held.get() == &pin; });
+}
+
+Principal Worker::authenticate(const ViewPin& view, const net::RequestHead& head,
+                               const IpAddress& source) {
+  if (common_.settings.auth == Settings::Auth::None) {
+    Principal nobody;
+    nobody.verdict = Principal::Verdict::Accepted;
+    return nobody;
+  }
+  const net::Field* field = head.find(net::FieldId::ProxyAuthorization);
+  const auto value = field == nullptr ? std::string_view{} : head.value(*field);
+  return authenticator_.check(view.view->principals(), view.number, value, source, now());
+}
+
+void Worker::await_verdict(const CredentialKey& key, Connection& connection) {
+  verifying_.push_back({key, &connection});
+}
+
+template <class Key>
+std::vector<Connection*> Worker::take_waiting(std::vector<Waiting<Key>>& waiting, const Key& key) {
+  std::vector<Connection*> out;
+  std::erase_if(waiting, [&](const Waiting<Key>& w) {
+    if (w.key != key) return false;
+    out.push_back(w.connection);
+    return true;
+  });
+  return out;
+}
+
+void Worker::on_verdict(const CredentialKey& key, Verifier::Verdict verdict) {
+  const auto ready = take_waiting(verifying_, key);
+  if (verdict == Verifier::Verdict::Rejected && !ready.empty()) {
+    authenticator_.charge(ready.front()->source(), now());
+  }
+  for (Connection* connection : ready) connection->verified(verdict);
+}
+
+std::optional<Resolved> Worker::address_of(const std::string& name) {
+  if (const Resolved* known = addresses_.find(name, now())) return *known;
+  const auto resolved = common_.resolver.resolve(name, resolving_);
+  if (resolved) addresses_.learn(name, *resolved);
+  return resolved;
+}
+
+void Worker::await_address(const std::string& name, Connection& connection) {
+  awaiting_address_.push_back({name, &connection});
+}
+
+void Worker::on_resolved(const std::string& name, const Resolved& resolved) {
+  addresses_.learn(name, resolved);
+  for (Connection* connection : take_waiting(awaiting_address_, name)) connection->resolved();
+}
+
+bool Worker::may_begin() const noexcept {
+  const std::uint64_t most = common_.settings.in_flight_max;
+  const std::uint64_t mine = load_.requests.load(std::memory_order_relaxed) +
+                             load_.tunnels.load(std::memory_order_relaxed);
+  // Below an equal share nobody can be over; only then the others' numbers are not read.
+  if (mine < most / common_.loads.size()) return true;
+  return sum(&Load::requests) + sum(&Load::tunnels) < most;
+}
+
+std::uint64_t Worker::sum(std::atomic<std::uint32_t> Load::*number) const noexcept {
+  std::uint64_t total = 0;
+  for (const Load& load : common_.loads) total += (load.*number).load(std::memory_order_relaxed);
+  return total;
+}
+
+Acquired Worker::acquire(const net::RequestHead& head, Exchange& exchange) {
+  const View& view = *exchange.view->view;
+  if (exchange.routing == nullptr) {
+    std::array<char, net::kHostBytesMax> buffer;
+    domain::RouteRequest request;
+    request.kind = exchange.kind;
+    request.host = net::canonical_host(head.host(), buffer);
+    request.port = head.port();
+    request.client = exchange.client;
+    if (exchange.kind == domain::RequestKind::Http) {
+      request.method = head.method_text();
+      const auto target = head.path_and_query();
+      request.path = target.substr(0, target.find('?'));
+      if (request.path.empty()) request.path = "/";
+    }
+    exchange.routing = dispatcher_.route(view, request);
+    if (exchange.routing == nullptr) return Acquired::NoRouting;
+  }
+  auto acquisition = dispatcher_.acquire(view, *exchange.routing, exchange.tried, now(), random_);
+  if (acquisition.outcome != Acquired::Ok) return acquisition.outcome;
+  if (!exchange.tried.add(acquisition.allocation.proxy().id)) return Acquired::NoCandidate;
+  exchange.allocation = std::move(acquisition.allocation);
+  return Acquired::Ok;
+}
+
+domain::RetryPolicy Worker::retry_policy(const Exchange& exchange) const noexcept {
+  const std::uint32_t most = exchange.routing == nullptr ? 1 : exchange.routing->attempts_max;
+  return {std::min<std::uint32_t>(most, ExcludedProxies::kMax), settings().unsafe_before_send};
+}
+
+void Worker::let_go_of_view(Exchange& exchange) noexcept {
+  exchange.routing = nullptr;
+  if (exchange.view != nullptr) unpin(*std::exchange(exchange.view, nullptr));
+}
+
+Exchange* Worker::begin_exchange(ViewPin& view) {
+  Exchange* exchange = exchanges_.make();
+  exchange->view = &view;
+  ++view.users;
+  exchange->began = now();
+  add(load_.requests, 1);
+  return exchange;
+}
+
+void Worker::tunnel_begins() noexcept {
+  add(load_.requests, UINT32_MAX);
+  add(load_.tunnels, 1);
+}
+
+void Worker::end_exchange(Exchange& exchange, bool tunnel) noexcept {
+  counters().bytes(exchange.bytes_up, exchange.bytes_down);
+  add(tunnel ? load_.tunnels : load_.requests, UINT32_MAX);
+  load_.idle_upstreams.store(static_cast<std::uint32_t>(pool_.idle()), std::memory_order_relaxed);
+  forget(exchange.half_answer);
+  let_go_of_view(exchange);
+  exchanges_.destroy(&exchange);
+}
+
+}  // namespace proxypool::gateway

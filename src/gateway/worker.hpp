@@ -1,0 +1,195 @@
+// One serving thread: its loop, its listener, its connections, and everything they share without a
+// lock because nobody else touches it.
+//
+// Thread rule: listen() and the queries: the owner's thread before run() begins; request_*(): any
+//              thread; load(): any thread; all else: the thread inside run().
+// Invariant:   when run() has returned, no connection, exchange, place or buffer is left.
+// Limits:      connections and requests of the process, shared by its workers: connections beyond
+//              are closed on arrival, requests beyond get 503.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gateway/counters.hpp"
+#include "gateway/dispatch/dispatcher.hpp"
+#include "gateway/dispatch/registry.hpp"
+#include "gateway/dispatch/view.hpp"
+#include "gateway/ingress/authenticator.hpp"
+#include "gateway/ingress/connection.hpp"
+#include "gateway/ingress/exchange.hpp"
+#include "gateway/ingress/verifier.hpp"
+#include "gateway/settings.hpp"
+#include "gateway/transport/resolver.hpp"
+#include "gateway/transport/slab.hpp"
+#include "gateway/transport/upstream.hpp"
+#include "gateway/transport/wire.hpp"
+#include "net/acceptor.hpp"
+#include "net/event_loop.hpp"
+#include "net/http/head.hpp"
+#include "proxypool/base/random.hpp"
+#include "proxypool/domain/traffic/retry.hpp"
+#include "runtime/snapshot_cell.hpp"
+
+namespace proxypool::gateway {
+
+// What one thread carries; read by all for the limits and the gauges.
+struct alignas(64) Load {
+  std::atomic<std::uint32_t> connections{0};
+  std::atomic<std::uint32_t> requests{0};  // tunnels not counted
+  std::atomic<std::uint32_t> tunnels{0};
+  std::atomic<std::uint32_t> idle_upstreams{0};
+  std::atomic<bool> draining{false};  // accepts nothing any more
+};
+
+// What the workers of one process share.
+struct Common {
+  const Settings& settings;
+  Counters& counters;
+  Verifier& verifier;
+  Resolver& resolver;
+  runtime::SnapshotCell<View>& views;
+  ProxyRegistry& registry;
+  std::vector<Load> loads;  // one a worker
+
+  Common(const Settings& s, Counters& c, Verifier& v, Resolver& names,
+         runtime::SnapshotCell<View>& cell, ProxyRegistry& r)
+      : settings(s),
+        counters(c),
+        verifier(v),
+        resolver(names),
+        views(cell),
+        registry(r),
+        loads(s.threads) {}
+};
+
+// A view in use by exchanges of one thread: counted without atomics.
+struct ViewPin {
+  std::shared_ptr<const View> view;
+  std::uint64_t number = 0;
+  std::uint32_t users = 0;
+};
+
+class Worker final : private net::Deferred {
+ public:
+  Worker(Common& common, std::size_t index, std::uint64_t seed);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker() override;
+
+  // Opens the listener; port 0 takes a free one.
+  [[nodiscard]] Result<std::uint16_t> listen(std::uint16_t port);
+  // Serves until request_stop().
+  void run();
+
+  // Stops accepting; connections end with what they are doing.
+  void request_drain();
+  // Ends everything.
+  void request_stop();
+  // Takes the newest view even if no request comes.
+  void request_refresh();
+  // Tunnels through one of these proxies (sorted; null: through any) end at `at` (ruling C16).
+  void request_end_tunnels(std::shared_ptr<const std::vector<ProxyId>> proxies, TimePoint at);
+
+  // For connections.
+  [[nodiscard]] const Settings& settings() const noexcept { return common_.settings; }
+  [[nodiscard]] Counters& counters() noexcept { return common_.counters; }
+  [[nodiscard]] Lane& lane() noexcept { return lane_; }
+  [[nodiscard]] UpstreamPool& pool() noexcept { return pool_; }
+  [[nodiscard]] Random& random() noexcept { return random_; }
+  [[nodiscard]] TimePoint now() const noexcept { return lane_.loop.now(); }
+  void again(Connection& connection);
+  void gone(Connection& connection);
+
+  // The current view; null when there is none or its validity has ended.
+  [[nodiscard]] ViewPin* view();
+  [[nodiscard]] Principal authenticate(const ViewPin& view, const net::RequestHead& head,
+                                       const IpAddress& source);
+  void await_verdict(const CredentialKey& key, Connection& connection);
+  // Where a named proxy is, or nothing: then await_address() lets the connection wait for it.
+  [[nodiscard]] std::optional<Resolved> address_of(const std::string& name);
+  void await_address(const std::string& name, Connection& connection);
+
+  // Whether the process can take another request.
+  [[nodiscard]] bool may_begin() const noexcept;
+  [[nodiscard]] Exchange* begin_exchange(ViewPin& view);
+  // Takes a place in a proxy that the exchange did not try yet.
+  [[nodiscard]] Acquired acquire(const net::RequestHead& head, Exchange& exchange);
+  [[nodiscard]] domain::RetryPolicy retry_policy(const Exchange& exchange) const noexcept;
+  // The exchange chooses no more.
+  void let_go_of_view(Exchange& exchange) noexcept;
+  void tunnel_begins() noexcept;
+  void end_exchange(Exchange& exchange, bool tunnel) noexcept;
+
+  // One parser for the whole thread; a head that comes in pieces keeps a copy.
+  [[nodiscard]] net::RequestParser& request_parser() noexcept { return request_parser_; }
+  [[nodiscard]] net::ResponseParser& response_parser() noexcept { return response_parser_; }
+  [[nodiscard]] net::RequestParser* keep(const net::RequestParser& parser) {
+    return half_heads_.make(parser);
+  }
+  [[nodiscard]] net::ResponseParser* keep(const net::ResponseParser& parser) {
+    return half_answers_.make(parser);
+  }
+  void forget(net::RequestParser* parser) noexcept {
+    if (parser != nullptr) half_heads_.destroy(parser);
+  }
+  void forget(net::ResponseParser* parser) noexcept {
+    if (parser != nullptr) half_answers_.destroy(parser);
+  }
+
+ private:
+  using Views = runtime::SnapshotCell<View>;
+  // A connection that waits for an answer from another thread.
+  template <class Key>
+  struct Waiting {
+    Key key;
+    Connection* connection;
+  };
+  template <class Key>
+  static std::vector<Connection*> take_waiting(std::vector<Waiting<Key>>& waiting, const Key& key);
+
+  void on_turn() override;
+  void on_accept(net::UniqueFd fd, const net::Endpoint& peer);
+  void on_verdict(const CredentialKey& key, Verifier::Verdict verdict);
+  void on_resolved(const std::string& name, const Resolved& resolved);
+  void drain();
+  void stop();
+  void refresh();
+  void end_tunnels(const std::vector<ProxyId>* proxies, TimePoint at);
+  [[nodiscard]] std::uint64_t sum(std::atomic<std::uint32_t> Load::*number) const noexcept;
+  void unpin(ViewPin& pin) noexcept;
+
+  Common& common_;
+  Load& load_;
+  net::EventLoop loop_;
+  Lane lane_{loop_, {}, {}};
+  UpstreamPool pool_;
+  SplitMix64 random_;
+  Slab<Connection> connections_;
+  Slab<Exchange> exchanges_;
+  Slab<net::RequestParser> half_heads_;
+  Slab<net::ResponseParser> half_answers_;
+  net::RequestParser request_parser_;
+  net::ResponseParser response_parser_;
+  Dispatcher dispatcher_;
+  Authenticator authenticator_;
+  Verifier::Asker asker_;
+  std::optional<net::Acceptor> acceptor_;
+  std::optional<Views::Reader> reader_;
+  std::vector<std::unique_ptr<ViewPin>> pins_;  // the last one is current
+  Resolver::Asker resolving_;
+  AddressBook addresses_;
+  std::vector<Waiting<CredentialKey>> verifying_;
+  std::vector<Waiting<std::string>> awaiting_address_;
+  std::vector<Connection*> again_;
+  std::vector<Connection*> dead_;
+  Connection* first_ = nullptr;
+  bool draining_ = false;
+};
+
+}  // namespace proxypool::gateway
