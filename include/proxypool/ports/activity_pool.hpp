@@ -208,8 +208,9 @@ class ActivityPool {
                                               milliseconds lease, Deadline deadline) = 0;
   // A worker registered and says what it holds. Leases of the same instance move to the new
   // session; in a young generation the ids are claims: unowned proxies, now or when supply brings
-  // them, become the holder's (C18). Replaces the worker's earlier claims. Once every instance that
-  // may hold leases from before has been adopted, the generation is no longer young.
+  // them, become the holder's (C18). Earlier claims of the same instance are kept, whatever the age
+  // of the generation, if they are named again; those of another instance stay its own (C17). Once
+  // every instance that may hold leases from before has been adopted, it is no longer young.
   // Answers how many claims are still open.
   virtual Result<std::uint32_t> adopt(const LeaseHolder& holder, const std::vector<ProxyId>& ids,
                                       Epoch epoch, milliseconds lease, Deadline deadline) = 0;

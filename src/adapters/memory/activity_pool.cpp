@@ -15,8 +15,10 @@ using domain::Ownership;
 using domain::ProxyEvent;
 using domain::ProxyState;
 
-constexpr bool shown_in_snapshots(ProxyState state) noexcept {
-  return state == ProxyState::Available || state == ProxyState::Suspect;
+// States in which an owner may keep a proxy: it serves it, or its claim waits for the first check.
+constexpr bool ownable_in(ProxyState state) noexcept {
+  return state == ProxyState::Fetched || state == ProxyState::Checking ||
+         state == ProxyState::Available || state == ProxyState::Suspect;
 }
 
 std::uint64_t random_number(ports::Crypto& crypto) {
@@ -111,14 +113,13 @@ bool MemoryPool::move(State& state, Row& row, ProxyEvent event, StoreTime now) {
     }
     return false;
   }
-  const bool was_shown = shown_in_snapshots(row.proxy.state);
   const bool owned = row.proxy.ownership == Ownership::Owned;
   state.table.change(row, [&](Row& r) {
     r.proxy.state = *to;
     r.drain_cause = *to == ProxyState::Draining ? cause : std::nullopt;
     if (*to == ProxyState::Unhealthy) r.unhealthy_since = now;
     if (event == ProxyEvent::UpstreamEnabled) r.health = domain::fresh_record(now);
-    if (owned && was_shown && !shown_in_snapshots(*to)) {
+    if (owned && !ownable_in(*to)) {
       r.proxy.ownership = Ownership::Revoking;
       r.revoked_change = state.change + 1;
     }
@@ -157,6 +158,9 @@ void MemoryPool::free_lease(State& state, Row& row) {
 void MemoryPool::admit_one(State& state, const ports::AdmitBatch& batch,
                            const ports::Admission& admission, StoreTime now,
                            ports::AdmitResult& result) {
+  // What has ended makes room for a new life of the same proxy (CT-21), whenever it was last swept.
+  ports::SweepResult ignored;
+  settle(state, admission.id, now, ignored);
   if (Row* row = state.table.find(admission.id)) {
     if (PP_BUG_IF(!same_proxy(row->proxy, admission))) {
       ++result.collisions;
@@ -191,7 +195,8 @@ void MemoryPool::admit_one(State& state, const ports::AdmitBatch& batch,
   Row& inserted = state.table.insert(std::move(row));
   ++result.admitted;
   if (const auto claim = state.claims.find(admission.id); claim != state.claims.end()) {
-    own(state, inserted, claim->second.holder, claim->second.epoch, now);
+    // The claimed lease runs on from when it was claimed: its holder counts on it.
+    own(state, inserted, claim->second.holder, claim->second.epoch, claim->second.lease_until);
     state.claims.erase(claim);
   }
 }
@@ -204,11 +209,8 @@ void MemoryPool::remove_missing(State& state, const ports::AdmitBatch& batch, St
   for (const ProxyId id : state.table.of_upstream(batch.upstream)) {
     if (!listed.contains(id) && !state.table.find(id)->handing_out) missing.push_back(id);
   }
-  ports::SweepResult ignored;
   for (const ProxyId id : missing) {
-    if (!move(state, *state.table.find(id), ProxyEvent::OperatorRemove, now)) continue;
-    ++result.removed;
-    settle(state, id, now, ignored);
+    if (move_and_settle(state, id, ProxyEvent::OperatorRemove, now)) ++result.removed;
   }
 }
 
@@ -260,6 +262,18 @@ void MemoryPool::settle(State& state, ProxyId id, StoreTime now, ports::SweepRes
   }
 }
 
+bool MemoryPool::move_and_settle(State& state, ProxyId id, ProxyEvent event, StoreTime now) {
+  Row* row = state.table.find(id);
+  if (!row || row->handing_out) return false;
+  const ProxyState before = row->proxy.state;
+  move(state, *row, event, now);
+  // Also when nothing moved: a stronger reason to drain may be due at once.
+  ports::SweepResult ignored;
+  settle(state, id, now, ignored);
+  row = state.table.find(id);
+  return !row || row->proxy.state != before;
+}
+
 void MemoryPool::free_ended_leases(State& state, StoreTime now, ports::SweepResult& result) {
   const milliseconds wait = options_.margin + options_.orphan_grace;
   for (const ports::LeaseHolder& holder : state.table.holders()) {
@@ -273,6 +287,20 @@ void MemoryPool::free_ended_leases(State& state, StoreTime now, ports::SweepResu
       settle(state, id, now, result);
     }
   }
+}
+
+StoreTime MemoryPool::next_due(const State& state, StoreTime now) const {
+  StoreTime next = StoreTime::max();
+  const auto& due = state.table.due();
+  const auto later = due.lower_bound({now + milliseconds{1}, ProxyId{}});
+  if (later != due.end()) next = later->first;
+  const milliseconds wait = options_.margin + options_.orphan_grace;
+  for (const ports::LeaseHolder& holder : state.table.holders()) {
+    for (const ProxyId id : state.table.of_holder(holder)) {
+      next = std::min(next, state.table.find(id)->lease_until + wait);
+    }
+  }
+  return next;
 }
 
 Result<ports::SweepResult> MemoryPool::sweep(std::uint32_t count_max, Deadline) {
@@ -289,12 +317,14 @@ Result<ports::SweepResult> MemoryPool::sweep(std::uint32_t count_max, Deadline) 
       if (at > now || due.size() == count_max) break;
       due.push_back(id);
     }
+    const bool more = due.size() == count_max;
     for (const ProxyId id : due) settle(state, id, now, result);
-    std::erase_if(state.claims, [&](const auto& claim) { return now >= claim.second.until; });
+    const milliseconds wait = options_.margin + options_.orphan_grace;
+    std::erase_if(state.claims,
+                  [&](const auto& claim) { return now >= claim.second.lease_until + wait; });
     std::erase_if(state.replays,
                   [&](const auto& replay) { return now >= replay.second.replay_until; });
-    const auto& next = state.table.due();
-    result.next_due = next.empty() ? StoreTime::max() : next.begin()->first;
+    result.next_due = more ? now : next_due(state, now);
     return result;
   });
 }
@@ -325,11 +355,7 @@ Result<std::uint32_t> MemoryPool::apply(const std::vector<ProxyId>& ids, ProxyEv
   return state_.with([&](State& state) -> Result<std::uint32_t> {
     std::uint32_t moved = 0;
     for (const ProxyId id : ids) {
-      Row* row = state.table.find(id);
-      if (!row || row->handing_out || !move(state, *row, event, now)) continue;
-      ++moved;
-      ports::SweepResult ignored;
-      settle(state, id, now, ignored);
+      if (move_and_settle(state, id, event, now)) ++moved;
     }
     return moved;
   });
@@ -419,6 +445,7 @@ Result<std::vector<ports::ProxyRow>> MemoryPool::list(const ports::ProxyQuery& q
       if (page.size() == limit) break;
       const Row& row = it->second;
       if (!matches(query.upstreams, row.proxy.upstream)) continue;
+      if (query.states.empty() && row.proxy.state == ProxyState::Removed) continue;
       if (!matches(query.states, row.proxy.state)) continue;
       page.push_back({{row.proxy, row.holder, row.lease_epoch, row.lease_until},
                       row.last_failure,

@@ -73,7 +73,7 @@ class MemoryPool final : public ports::ActivityPool {
   struct Claim {
     ports::LeaseHolder holder;
     Epoch epoch;
-    StoreTime until;
+    StoreTime lease_until;
   };
   struct State {
     PoolTable table;
@@ -97,6 +97,14 @@ class MemoryPool final : public ports::ActivityPool {
   [[nodiscard]] StoreTime exclusive_from(const State& state) const;
   // Runs every event that is due for the row; counts what it did. The row may be gone afterwards.
   void settle(State& state, ProxyId id, StoreTime now, ports::SweepResult& result);
+  // Moves a proxy and does what is due then; whether its state changed or it is gone.
+  bool move_and_settle(State& state, ProxyId id, domain::ProxyEvent event, StoreTime now);
+  [[nodiscard]] StoreTime next_due(const State& state, StoreTime now) const;
+  [[nodiscard]] static std::uint32_t count_open_claims(const State& state,
+                                                       const ports::LeaseHolder& holder);
+  [[nodiscard]] static bool holds_more(const State& state, const ports::LeaseHolder& holder);
+  void take_claims_along(State& state, const ports::LeaseHolder& holder,
+                         const std::vector<ProxyId>& ids);
   void free_ended_leases(State& state, StoreTime now, ports::SweepResult& result);
   void admit_one(State& state, const ports::AdmitBatch& batch, const ports::Admission& admission,
                  StoreTime now, ports::AdmitResult& result);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "adapters/memory/activity_pool.hpp"
+#include "proxypool/domain/extraction/eligibility.hpp"
 
 namespace proxypool::memory {
 
@@ -19,29 +20,12 @@ using domain::ProxyState;
 // Tag, city and health-age filters have no index: no more members than this are looked at (ST-1).
 constexpr std::size_t kScanMax = 1'000;
 
-template <class T>
-bool allows(const std::vector<T>& wanted, const T& value) {
-  return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
-}
-
+// Leaves out whole classes; domain::matches decides about each proxy of the rest.
 bool class_matches(const domain::ExtractionFilters& filters, const ClassKey& key) {
-  return allows(filters.protocols, key.scheme) && allows(filters.countries, key.country) &&
-         allows(filters.regions, key.region) && allows(filters.carriers, key.carrier) &&
-         allows(filters.upstreams, key.upstream);
-}
-
-bool row_matches(const domain::ExtractionFilters& filters, const Row& row, StoreTime now) {
-  const domain::Proxy& proxy = row.proxy;
-  if (!allows(filters.cities, proxy.attributes.city)) return false;
-  if (filters.max_health_check_age) {
-    if (!proxy.last_checked_at) return false;
-    if (now - *proxy.last_checked_at > *filters.max_health_check_age) return false;
-  }
-  for (const auto& [key, value] : filters.tags) {
-    const auto found = proxy.tags.find(key);
-    if (found == proxy.tags.end() || found->second != value) return false;
-  }
-  return true;
+  using domain::detail::any_equal;
+  return any_equal(filters.protocols, key.scheme) && any_equal(filters.countries, key.country) &&
+         any_equal(filters.regions, key.region) && any_equal(filters.carriers, key.carrier) &&
+         any_equal(filters.upstreams, key.upstream);
 }
 
 const domain::ExtractionPolicy* policy_of(const ExtractionCommand& command,
@@ -72,8 +56,10 @@ MemoryPool::Selection MemoryPool::select(const State& state, const ExtractionCom
     const auto* policy = policy_of(command, key.upstream);
     if (!policy || !class_matches(command.filters, key)) continue;
     const auto counts = state.table.counts(key.upstream);
-    const auto available = counts.by_state[static_cast<std::size_t>(ProxyState::Available)];
-    budget[key.upstream] = available - std::min(available, policy->reserve_for_gateway);
+    // What another call is handing out right now counts as gone already.
+    const auto available =
+        counts.by_state[static_cast<std::size_t>(ProxyState::Available)] - counts.handing_out;
+    budget[key.upstream] = static_cast<std::uint32_t>(domain::takeable(*policy, available));
     walks.push_back({&key, {members.begin(), members.end()}});
   }
   const auto later = [](const auto& a, const auto& b) {
@@ -96,7 +82,7 @@ MemoryPool::Selection MemoryPool::select(const State& state, const ExtractionCom
       walks.pop_back();
       continue;
     }
-    if (row_matches(command.filters, row, now)) {
+    if (domain::matches(command.filters, row.proxy, now)) {
       selection.ids.push_back(life.id);
       --left;
     } else if (++skipped >= kScanMax) {
@@ -127,6 +113,7 @@ std::optional<ExtractionResult> MemoryPool::replayed(State& state, const Extract
     return answer(ExtractionOutcome::Mismatch, now);
   }
   ExtractionResult result = answer(ExtractionOutcome::Replayed, found->second.at);
+  result.available = static_cast<std::uint32_t>(found->second.proxies.size());
   result.proxies = found->second.proxies;
   return result;
 }

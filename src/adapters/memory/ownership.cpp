@@ -58,17 +58,20 @@ Result<std::uint32_t> MemoryPool::adopt(const ports::LeaseHolder& holder,
         state.table.change(*state.table.find(id), [&](Row& r) { r.holder = holder; });
       }
     }
-    std::erase_if(state.claims,
-                  [&](const auto& claim) { return claim.second.holder.worker == holder.worker; });
+    take_claims_along(state, holder, ids);
     const bool was_young = young(state, now);
-    const milliseconds wait = options_.margin + options_.orphan_grace;
     if (was_young && !ids.empty()) {
       PP_TRY(const Unit covered,
              state.leases.cover(holder.worker, holder.instance, now + lease, lease));
       static_cast<void>(covered);
       for (const ProxyId id : ids) {
         Row* row = state.table.find(id);
-        if (!row) state.claims[id] = {holder, epoch, now + lease + wait};
+        // What another instance claims is its own until its claim ends (C17).
+        const Claim claim{holder, epoch, now + lease};
+        if (!row) {
+          const auto kept = state.claims.emplace(id, claim).first;
+          if (kept->second.holder == holder) kept->second = claim;
+        }
         if (row && row->proxy.ownership == Ownership::Unowned && !row->handing_out &&
             domain::managed(row->proxy.state)) {
           own(state, *row, holder, epoch, now + lease);
@@ -76,19 +79,41 @@ Result<std::uint32_t> MemoryPool::adopt(const ports::LeaseHolder& holder,
       }
     }
     state.leases.came_back(holder.worker, holder.instance);
-    return static_cast<std::uint32_t>(was_young ? ids.size() : 0);
+    return count_open_claims(state, holder);
   });
+}
+
+// A reconnect of the same process keeps the claims that it names again, also when the generation is
+// young no more; the rest it does not hold any longer.
+void MemoryPool::take_claims_along(State& state, const ports::LeaseHolder& holder,
+                                   const std::vector<ProxyId>& ids) {
+  const std::set<ProxyId> named(ids.begin(), ids.end());
+  for (auto it = state.claims.begin(); it != state.claims.end();) {
+    ports::LeaseHolder& claimed_by = it->second.holder;
+    const bool same_process =
+        claimed_by.worker == holder.worker && claimed_by.instance == holder.instance;
+    if (same_process && !named.contains(it->first)) {
+      it = state.claims.erase(it);
+      continue;
+    }
+    if (same_process) claimed_by = holder;
+    ++it;
+  }
+}
+
+std::uint32_t MemoryPool::count_open_claims(const State& state, const ports::LeaseHolder& holder) {
+  std::uint32_t open = 0;
+  for (const auto& [id, claim] : state.claims) open += claim.holder == holder ? 1 : 0;
+  for (const ProxyId id : state.table.of_holder(holder)) {
+    const ProxyState at = state.table.find(id)->proxy.state;
+    open += at == ProxyState::Fetched || at == ProxyState::Checking ? 1 : 0;
+  }
+  return open;
 }
 
 Result<std::uint32_t> MemoryPool::open_claims(const ports::LeaseHolder& holder, Deadline) {
   return state_.with([&](const State& state) -> Result<std::uint32_t> {
-    std::uint32_t open = 0;
-    for (const auto& [id, claim] : state.claims) open += claim.holder == holder ? 1 : 0;
-    for (const ProxyId id : state.table.of_holder(holder)) {
-      const ProxyState at = state.table.find(id)->proxy.state;
-      open += at == ProxyState::Fetched || at == ProxyState::Checking ? 1 : 0;
-    }
-    return open;
+    return count_open_claims(state, holder);
   });
 }
 
@@ -129,6 +154,15 @@ Result<std::uint32_t> MemoryPool::revoke(const std::vector<ProxyId>& ids, Deadli
   });
 }
 
+// Whether the process holds leases under another session than this one.
+bool MemoryPool::holds_more(const State& state, const ports::LeaseHolder& holder) {
+  const auto same = [&](const ports::LeaseHolder& other) {
+    return other.worker == holder.worker && other.instance == holder.instance && other != holder;
+  };
+  const auto holders = state.table.holders();
+  return std::any_of(holders.begin(), holders.end(), same);
+}
+
 Result<std::vector<ProxyId>> MemoryPool::apply_runtime(
     const ports::LeaseHolder& holder, const std::vector<ports::RuntimeCount>& counts,
     std::uint64_t acknowledged_change, bool final_report, Deadline) {
@@ -141,13 +175,19 @@ Result<std::vector<ProxyId>> MemoryPool::apply_runtime(
     for (const ProxyId id : state.table.of_holder(holder)) {
       Row& row = *state.table.find(id);
       const auto found = by_id.find(id);
-      const bool ours = found != by_id.end() && found->second->lease_epoch == row.lease_epoch;
-      row.active = ours ? found->second->active : 0;  // in no index
-      row.reserved = ours ? found->second->reserved : 0;
+      if (final_report) {
+        freed.push_back(id);
+        continue;
+      }
+      // A count for another lease says nothing about this one, not even that it is idle (C12).
+      const bool reported = found != by_id.end();
+      if (reported && found->second->lease_epoch != row.lease_epoch) continue;
+      row.active = reported ? found->second->active : 0;  // in no index
+      row.reserved = reported ? found->second->reserved : 0;
       row.counted_at = now;
       const bool gone =
           row.proxy.ownership == Ownership::Revoking && row.revoked_change <= acknowledged_change;
-      if (final_report || (gone && row.active + row.reserved == 0)) freed.push_back(id);
+      if (gone && row.active == 0 && row.reserved == 0) freed.push_back(id);
     }
     ports::SweepResult ignored;
     for (const ProxyId id : freed) {
@@ -155,8 +195,11 @@ Result<std::vector<ProxyId>> MemoryPool::apply_runtime(
       settle(state, id, now, ignored);
     }
     if (final_report) {
-      PP_TRY(const Unit forgotten, state.leases.forget(holder.worker, holder.instance));
-      static_cast<void>(forgotten);
+      std::erase_if(state.claims, [&](const auto& claim) { return claim.second.holder == holder; });
+      // If this is not saved, the note covers the instance until its time has passed: no harm.
+      if (!holds_more(state, holder)) {
+        static_cast<void>(state.leases.forget(holder.worker, holder.instance));
+      }
     }
     return freed;
   });

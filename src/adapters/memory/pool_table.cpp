@@ -135,6 +135,7 @@ void PoolTable::count(const Row& row, bool add) {
   RowCounts& counts = counts_[row.proxy.upstream];
   const auto move = [add](std::uint32_t& counter) { counter = add ? counter + 1 : counter - 1; };
   move(counts.by_state[static_cast<std::size_t>(row.proxy.state)]);
+  if (row.handing_out) move(counts.handing_out);
   if (!domain::managed(row.proxy.state)) return;
   switch (row.proxy.ownership) {
     case Ownership::Unowned:
@@ -162,7 +163,11 @@ void PoolTable::index(const Row& row) {
   const milliseconds retention = rules(row.proxy.upstream).unhealthy_retention;
   // Asked for the beginning of time: what is due at once has no moment, what waits has one.
   if (domain::due_event(life, retention, StoreTime::min())) ripe_.insert(id);
-  if (const auto at = domain::next_due(life, retention, StoreTime::min())) {
+  // Past its margin a draining row waits for its owner, which no clock tells: only its expiry is a
+  // moment. Otherwise such rows would stay in front and be looked at by every sweep.
+  domain::LifeFacts timed = life;
+  if (timed.state == ProxyState::Draining && !timed.idle) timed.usable_until.reset();
+  if (const auto at = domain::next_due(timed, retention, StoreTime::min())) {
     due_.emplace(*at, id);
     due_at_[id] = *at;
   }

@@ -30,6 +30,7 @@ struct RowCounts {
   std::uint32_t owned = 0;
   std::uint32_t unowned = 0;
   std::uint32_t revoking = 0;
+  std::uint32_t handing_out = 0;  // AVAILABLE ones that are being extracted
 };
 
 struct Row {
