@@ -86,7 +86,7 @@ const std::vector<Layer>& layers() {
       // Wiring knows every part, and no library behind it.
       {"cmd/",
        {"proxypool/", "config/", "runtime/", "net/", "gateway/", "controller/", "checker/",
-        "adapters/", "loadgen/", "cmd/"},
+        "adapters/", "loadgen/", "common/"},
        {kSystem}},
 
       {"tests/", {""}, {kSystem, ""}},
@@ -121,7 +121,10 @@ bool is_cheap(std::string_view name) {
 std::string check_own(const Layer& layer, std::string_view name) {
   if (name.find("..") != std::string_view::npos) return "include whole paths, not \"..\"";
   if (layer.folder == "tests/") return {};
-  if (name.find('/') == std::string_view::npos) return "include whole paths from include/ or src/";
+  if (name.find('/') == std::string_view::npos) {
+    // Wiring includes what the build generates.
+    return layer.folder == "cmd/" ? "" : "include whole paths from include/ or src/";
+  }
   if (begins_with_any(name, layer.own)) return {};
   return std::string(layer.folder) + " must not know " + std::string(name);
 }

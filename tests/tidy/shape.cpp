@@ -75,14 +75,15 @@ Problems check_own_header_first(const Tree& tree) {
     const std::string header = path.substr(0, path.size() - 4) + ".hpp";
     if (!tree.contains(header)) continue;
     std::string name = header;
-    for (const std::string_view root : {"include/", "src/", "tests/"}) {
+    for (const std::string_view root : {"include/", "src/", "cmd/", "tests/"}) {
       if (name.starts_with(root)) name.erase(0, root.size());
     }
-    const auto first = text.find("#include ");
-    if (first == std::string::npos ||
-        !text.substr(first).starts_with("#include \"" + name + "\"")) {
-      problems.push_back({path, 0, "own-header", "the first include must be \"" + name + "\""});
-    }
+    const auto at = text.find("#include ");
+    const auto first = std::string_view(text).substr(std::min(at, text.size()));
+    const std::string beside = header.substr(folder_of(header).size());
+    if (first.starts_with("#include \"" + name + "\"")) continue;
+    if (path.starts_with("tests/") && first.starts_with("#include \"" + beside + "\"")) continue;
+    problems.push_back({path, 0, "own-header", "the first include must be \"" + name + "\""});
   }
   return problems;
 }
