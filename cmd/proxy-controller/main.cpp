@@ -88,9 +88,8 @@ Result<Stores> open_stores(const config::Config& config, ports::Crypto& crypto) 
       std::chrono::duration_cast<milliseconds>(config.gateway.transport.orphan_grace);
   const auto seal = crypto.hmac_sha256(stores.key.reveal(), "handout log");
   options.seal_key = SecretString(std::string(ports::as_view(seal)));
-  PP_TRY(stores.pool,
-         memory::make_activity_pool(options, {stores.notes.get(), stores.handouts.get()}, clock,
-                                    crypto));
+  PP_TRY(stores.pool, memory::make_activity_pool(
+                          options, {stores.notes.get(), stores.handouts.get()}, clock, crypto));
   stores.registry = memory::make_worker_registry(clock, crypto);
   stores.coordination = memory::make_coordination(clock, crypto);
   PP_TRY(stores.management, file::open_management_store(*stores.notes));
@@ -142,18 +141,17 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
   auto caller = http::make_vendor_caller(process.version());
   if (!caller) return process.fail(caller.error().message);
 
-  controller::ControllerDeps deps{
-      *stores->pool,
-      *stores->registry,
-      *stores->coordination,
-      *stores->management,
-      *crypto,
-      clock,
-      process.events(),
-      [&](const config::UpstreamConfig& upstream) {
-        return provider_template::make_provider(upstream, **caller);
-      },
-      []() -> Random& { return runtime::thread_random(); }};
+  controller::ControllerDeps deps{*stores->pool,
+                                  *stores->registry,
+                                  *stores->coordination,
+                                  *stores->management,
+                                  *crypto,
+                                  clock,
+                                  process.events(),
+                                  [&](const config::UpstreamConfig& upstream) {
+                                    return provider_template::make_provider(upstream, **caller);
+                                  },
+                                  []() -> Random& { return runtime::thread_random(); }};
   controller::ControllerIdentity identity{InstanceId(hex(crypto->random_bytes(8))), "",
                                           stores->key};
   auto made = controller::Controller::make(settings, std::move(identity), std::move(deps));
@@ -199,12 +197,11 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
                options.executor = [&](std::function<void()> job) {
                  return pool.try_run(std::move(job));
                };
-               PP_TRY(server, rpc::make_control_plane_server(
-                                  std::move(options), controller.worker_service(),
-                                  controller.checker_service(), clock));
-               process.listening("control plane",
-                                 settings->control_plane.listen.address.str() + ":" +
-                                     std::to_string(server->port()));
+               PP_TRY(server, rpc::make_control_plane_server(std::move(options),
+                                                             controller.worker_service(),
+                                                             controller.checker_service(), clock));
+               process.listening("control plane", settings->control_plane.listen.address.str() +
+                                                      ":" + std::to_string(server->port()));
                return ok();
              },
              nullptr, nullptr,
@@ -241,12 +238,13 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
 
 int main(int argc, char** argv) {
   using namespace proxypool;
-  return process::main_of(config::Program::Controller, argc, argv,
-                          [](const config::CommandLine& line, config::LoadResult loaded) {
-                            return serve(line, std::move(loaded));
-                          },
-                          [](const config::CommandLine& line) -> std::optional<int> {
-                            if (line.hash_password) return hash_password();
-                            return std::nullopt;
-                          });
+  return process::main_of(
+      config::Program::Controller, argc, argv,
+      [](const config::CommandLine& line, config::LoadResult loaded) {
+        return serve(line, std::move(loaded));
+      },
+      [](const config::CommandLine& line) -> std::optional<int> {
+        if (line.hash_password) return hash_password();
+        return std::nullopt;
+      });
 }

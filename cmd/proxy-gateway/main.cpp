@@ -80,8 +80,8 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
 
   gateway::ProxyRegistry registry({config.gateway.bench, nullptr});
   runtime::SnapshotCell<gateway::View> views;
-  gateway::Gateway server(settings_of(config), {views, registry, process.metrics(), *crypto, clock,
-                                                look_up});
+  gateway::Gateway server(settings_of(config),
+                          {views, registry, process.metrics(), *crypto, clock, look_up});
   runtime::Alarm alarm;
   gateway::ViewPublisher publisher(
       {registry, views, clock, [&] { server.refresh_views(); },
@@ -126,8 +126,8 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
   group.add({"serving",
              [&]() -> Status {
                PP_TRY(const Unit started, server.start());
-               process.listening("gateway", net::Endpoint{config.gateway.listen.address,
-                                                          server.port()}.str());
+               process.listening("gateway",
+                                 net::Endpoint{config.gateway.listen.address, server.port()}.str());
                return started;
              },
              [&] { server.stop_intake(); },

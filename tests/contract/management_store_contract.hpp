@@ -117,8 +117,7 @@ TYPED_TEST_P(ManagementStoreContract, TheSameFingerprintKeepsItsRevision) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(ManagementStoreContract, AnUnknownUpstreamIsEnabledAndNeverWritten,
-                            AWriteIsThereAfterARestart,
-                            OfTwoWritersWithOneRevisionOneIsRefused,
+                            AWriteIsThereAfterARestart, OfTwoWritersWithOneRevisionOneIsRefused,
                             ConcurrentWritersEachWinExactlyOnce,
                             TheAuditIsWrittenWithItsEffectAndReadNewestFirst,
                             TheSameFingerprintKeepsItsRevision);

@@ -35,10 +35,9 @@ inline bool count_bug(bool happened) noexcept {
 
 }  // namespace proxypool
 
-#define PP_ASSERT(condition)      \
-  (static_cast<bool>(condition)   \
-       ? static_cast<void>(0)     \
-       : ::proxypool::assertion_failed(#condition, __FILE__, __LINE__))
+#define PP_ASSERT(condition)                           \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::proxypool::assertion_failed(#condition, __FILE__, __LINE__))
 
 // Yields whether the condition was met: `if (PP_BUG_IF(released_)) return;`
 #define PP_BUG_IF(condition) (::proxypool::count_bug(static_cast<bool>(condition)))

@@ -58,7 +58,9 @@ inline std::string to_hex(std::uint64_t value) {
   for (std::size_t i = 16; i-- > 0; value >>= 4U) out[i] = kDigits[value & 15U];
   return out;
 }
-inline std::string to_string(ProxyId id) { return to_hex(id.value()); }
+inline std::string to_string(ProxyId id) {
+  return to_hex(id.value());
+}
 
 }  // namespace proxypool
 

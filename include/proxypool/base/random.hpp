@@ -19,9 +19,7 @@ class Random {
     return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64U);
   }
   // Uniform in [0, 1).
-  [[nodiscard]] double unit() noexcept {
-    return static_cast<double>(next() >> 11U) * 0x1.0p-53;
-  }
+  [[nodiscard]] double unit() noexcept { return static_cast<double>(next() >> 11U) * 0x1.0p-53; }
 };
 
 // SplitMix64 (Steele, Lea, Flood 2014): 8 bytes of state, passes BigCrush. Not for secrets.

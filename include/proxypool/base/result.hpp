@@ -35,17 +35,16 @@ enum class Origin : std::uint8_t { Client, Proxy, Target, Provider, Store, Inter
 
 constexpr std::string_view to_string(ErrorCode code) noexcept {
   constexpr std::string_view kNames[] = {
-      "invalid_argument",  "not_found",       "conflict",  "exhausted", "unavailable",
-      "deadline_exceeded", "unauthenticated", "forbidden", "stale",     "corrupt",
-      "internal"};
+      "invalid_argument", "not_found", "conflict", "exhausted", "unavailable", "deadline_exceeded",
+      "unauthenticated",  "forbidden", "stale",    "corrupt",   "internal"};
   return kNames[static_cast<std::size_t>(code)];
 }
 
 struct Error {
   ErrorCode code = ErrorCode::Internal;
   Origin origin = Origin::Internal;
-  std::string message;      // one sentence for a person; never a secret
-  bool retryable = false;   // set where it is known, never guessed later
+  std::string message;     // one sentence for a person; never a secret
+  bool retryable = false;  // set where it is known, never guessed later
 
   Error() = default;
   Error(ErrorCode c, Origin o, std::string m, bool r = false)
@@ -120,20 +119,22 @@ class [[nodiscard]] Result {
 };
 
 using Status = Result<Unit>;
-inline Status ok() { return Unit{}; }
+inline Status ok() {
+  return Unit{};
+}
 
 }  // namespace proxypool
 
 #define PP_CONCAT_INNER(a, b) a##b
 #define PP_CONCAT(a, b) PP_CONCAT_INNER(a, b)
-#define PP_TRY_IMPL(holder, declaration, expression, leave)  \
-  auto holder = (expression);                                \
-  if (!holder) leave std::move(holder).error();              \
+#define PP_TRY_IMPL(holder, declaration, expression, leave) \
+  auto holder = (expression);                               \
+  if (!holder) leave std::move(holder).error();             \
   declaration = *std::move(holder)
 
 // PP_TRY(Lease lease, leases.find(id)); returns the error, or declares the value.
 #define PP_TRY(declaration, expression) \
-  PP_TRY_IMPL(PP_CONCAT(pp_try_, __COUNTER__), declaration, expression, return)
+  PP_TRY_IMPL(PP_CONCAT(pp_try_, __COUNTER__), declaration, expression, return )
 // The same in a coroutine.
 #define PP_CO_TRY(declaration, expression) \
-  PP_TRY_IMPL(PP_CONCAT(pp_try_, __COUNTER__), declaration, expression, co_return)
+  PP_TRY_IMPL(PP_CONCAT(pp_try_, __COUNTER__), declaration, expression, co_return )

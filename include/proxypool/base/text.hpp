@@ -152,12 +152,18 @@ inline std::optional<std::string> base64_decode(std::string_view text) {
   unsigned held = 0;
   for (const char c : text) {
     std::uint32_t value = 0;
-    if (c >= 'A' && c <= 'Z') value = static_cast<std::uint32_t>(c - 'A');
-    else if (c >= 'a' && c <= 'z') value = static_cast<std::uint32_t>(c - 'a' + 26);
-    else if (c >= '0' && c <= '9') value = static_cast<std::uint32_t>(c - '0' + 52);
-    else if (c == '+') value = 62;
-    else if (c == '/') value = 63;
-    else return std::nullopt;
+    if (c >= 'A' && c <= 'Z')
+      value = static_cast<std::uint32_t>(c - 'A');
+    else if (c >= 'a' && c <= 'z')
+      value = static_cast<std::uint32_t>(c - 'a' + 26);
+    else if (c >= '0' && c <= '9')
+      value = static_cast<std::uint32_t>(c - '0' + 52);
+    else if (c == '+')
+      value = 62;
+    else if (c == '/')
+      value = 63;
+    else
+      return std::nullopt;
     bits = (bits << 6U) | value;
     held += 6;
     if (held >= 8) {

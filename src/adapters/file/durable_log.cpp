@@ -131,8 +131,9 @@ class FileLog final : public ports::DurableLog {
  private:
   [[nodiscard]] Error damaged() const {
     return {ErrorCode::Corrupt, Origin::Store,
-            path_.string() + " is damaged; restore it from a backup, or move it away to begin "
-                             "anew (what was handed out before is then forgotten)"};
+            path_.string() +
+                " is damaged; restore it from a backup, or move it away to begin "
+                "anew (what was handed out before is then forgotten)"};
   }
 
   // The payload of the first record of `text`, if it is whole and good.
@@ -205,9 +206,9 @@ class FileLog final : public ports::DurableLog {
   std::vector<std::string> records_;  // found at the start, until replay()
   mutable std::mutex mutex_;
   std::condition_variable written_;
-  std::string waiting_;         // framed, not yet written
-  std::uint64_t arrived_ = 0;   // callers so far
-  std::uint64_t done_ = 0;      // callers whose record was written or has failed
+  std::string waiting_;        // framed, not yet written
+  std::uint64_t arrived_ = 0;  // callers so far
+  std::uint64_t done_ = 0;     // callers whose record was written or has failed
   std::uint64_t failed_from_ = 0;
   std::uint64_t failed_to_ = 0;
   Error failure_;

@@ -141,8 +141,9 @@ class FileNotes final : public ports::DurableNotes {
     }
     if (!slot.damage.empty() && !slot.note) {
       return Error{ErrorCode::Corrupt, Origin::Store,
-                   path(name, 0).string() + " and its older generations are damaged; move them "
-                   "away to begin anew"};
+                   path(name, 0).string() +
+                       " and its older generations are damaged; move them "
+                       "away to begin anew"};
     }
     return &slots.emplace(std::string(name), std::move(slot)).first->second;
   }

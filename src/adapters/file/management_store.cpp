@@ -57,7 +57,9 @@ json to_json(const Document& document) {
   return out;
 }
 
-WallTime wall_time(const json& value) { return WallTime{milliseconds{value.get<std::int64_t>()}}; }
+WallTime wall_time(const json& value) {
+  return WallTime{milliseconds{value.get<std::int64_t>()}};
+}
 
 // Throws json::exception on a document that is not ours.
 Document from_json(const json& in) {

@@ -4,15 +4,16 @@ namespace proxypool::gateway {
 
 namespace {
 
-double seconds_of(nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds_of(nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 }  // namespace
 
 std::vector<std::string> not_ready(const Session& session, const Clock& clock) {
   const SessionStatus status = session.status();
   if (!status.valid_until) {
-    return {status.warning.empty() ? "no snapshot yet"
-                                   : "no snapshot yet: " + status.warning};
+    return {status.warning.empty() ? "no snapshot yet" : "no snapshot yet: " + status.warning};
   }
   if (clock.now() >= *status.valid_until) {
     return {"the snapshot is no longer valid: " +
@@ -48,19 +49,17 @@ void register_metrics(const Session& session, ViewSink& views, const Clock& cloc
           &SessionCounters::snapshots_rejected);
   counter("proxypool_snapshot_extensions_total", "Extensions of the validity",
           &SessionCounters::extends);
-  metrics.gauge_from("proxypool_gateway_proxies", "Proxies of the view that may be used",
-                     [&views] {
-                       const auto held = views.held();
-                       return held ? static_cast<double>(held->proxies.size()) : 0.0;
-                     });
+  metrics.gauge_from("proxypool_gateway_proxies", "Proxies of the view that may be used", [&views] {
+    const auto held = views.held();
+    return held ? static_cast<double>(held->proxies.size()) : 0.0;
+  });
   metrics.gauge_from("proxypool_session_registered", "Whether a session stands",
                      [&session] { return session.status().registered ? 1.0 : 0.0; });
-  metrics.gauge_from(
-      "proxypool_snapshot_validity_seconds", "How long the view stays valid; negative: since when not",
-      [&session, &clock] {
-        const auto until = session.status().valid_until;
-        return until ? seconds_of(*until - clock.now()) : 0.0;
-      });
+  metrics.gauge_from("proxypool_snapshot_validity_seconds",
+                     "How long the view stays valid, or since when not", [&session, &clock] {
+                       const auto until = session.status().valid_until;
+                       return until ? seconds_of(*until - clock.now()) : 0.0;
+                     });
 }
 
 }  // namespace proxypool::gateway

@@ -73,7 +73,7 @@ struct RoutingUpstream {
 
 // Match fields of ruling R2: all optional, AND between fields, OR inside one.
 struct RoutingMatch {
-  std::vector<std::string> hosts;      // canonical; "*.suffix" matches any depth below
+  std::vector<std::string> hosts;       // canonical; "*.suffix" matches any depth below
   std::vector<std::string> host_regex;  // RE2, whole match
   std::vector<std::uint16_t> ports;
   std::vector<RequestKind> kinds;
@@ -95,7 +95,7 @@ struct SnapshotRouting {
   OnUnavailable on_unavailable = OnUnavailable::Reject;
   milliseconds wait_timeout{0};
   std::uint32_t waiters_max = 0;
-  std::uint32_t attempts_max = 2;  // different proxies for a safe method
+  std::uint32_t attempts_max = 2;   // different proxies for a safe method
   std::uint32_t in_flight_max = 0;  // 0: no limit of its own
   friend bool operator==(const SnapshotRouting&, const SnapshotRouting&) = default;
 };

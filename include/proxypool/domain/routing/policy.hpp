@@ -35,8 +35,8 @@ template <class Enum>
 struct Spelling;
 template <>
 struct Spelling<Strategy> {
-  static constexpr std::string_view names[] = {
-      "sequential", "round_robin", "weighted_round_robin", "random", "least_conn", "first"};
+  static constexpr std::string_view names[] = {"sequential", "round_robin", "weighted_round_robin",
+                                               "random",     "least_conn",  "first"};
 };
 template <>
 struct Spelling<Balancer> {
