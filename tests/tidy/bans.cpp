@@ -43,8 +43,8 @@ const std::vector<Ban>& bans() {
       {"nanosleep(", use_step, {}},
       {"sleep(", use_step, {}},
 
-      {"random_device", use_random, {}},
-      {"mt19937", use_random, {}},
+      {"random_device", use_random, {"tests/"}},
+      {"mt19937", use_random, {"tests/"}},
       {"rand(", use_random, {}},
       {"srand(", use_random, {}},
       {"getrandom(", use_random, {"src/runtime/"}},
