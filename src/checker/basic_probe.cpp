@@ -201,7 +201,7 @@ void BasicProbe::finish(std::optional<domain::Observation> observation) {
   timer_.cancel();
   close_socket();
   const Done done = std::move(done_);
-  done(std::move(observation));
+  done(observation);
 }
 
 }  // namespace proxypool::checker

@@ -159,8 +159,11 @@ Status HandoutLog::load(const std::function<void(Handout)>& take) {
   PP_TRY(const Unit replayed, log_->replay([&](std::string_view record) {
     const auto plain = crypto_.open(key_.reveal(), kAssociated, record);
     auto handout = plain ? decode(plain->reveal()) : std::nullopt;
-    if (handout) take(*std::move(handout));
-    if (!handout) readable = false;
+    if (handout) {
+      take(*std::move(handout));
+    } else {
+      readable = false;
+    }
   }));
   size_after_rewrite_ = log_->size_bytes();
   if (readable) return replayed;
