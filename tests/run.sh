@@ -4,6 +4,7 @@
 #   tests/run.sh           the gate: GCC build and all tests but the long ones, AddressSanitizer and
 #                          UndefinedBehaviorSanitizer over unit, contract and process tests,
 #                          ThreadSanitizer over those labelled for it, clang as the second compiler
+#   tests/run.sh --quick   formatting, the GCC build and its tests alone
 #   tests/run.sh --full    also the long tests, the release build, fuzzing for a minute each,
 #                          clang-tidy and coverage; writes docs/full-run.md
 set -euo pipefail
@@ -11,10 +12,12 @@ cd "$(dirname "$0")/.."
 exec </dev/null
 
 full=no
+quick=no
 case ${1-} in
   "") ;;
+  --quick) quick=yes ;;
   --full) full=yes ;;
-  *) echo "tests/run.sh: unknown option '$1'; the only one is --full" >&2; exit 2 ;;
+  *) echo "tests/run.sh: unknown option '$1'; there are --quick and --full" >&2; exit 2 ;;
 esac
 
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
@@ -23,7 +26,9 @@ logs=build/logs
 mkdir -p $logs
 began=$SECONDS
 stage_number=0
-[ $full = yes ] && stages=16 || stages=8
+stages=8
+[ $full = no ] || stages=16
+[ $quick = no ] || stages=3
 report=()
 child=
 
@@ -167,12 +172,14 @@ if [ $full = yes ]; then deploy/local/packages.sh full; else deploy/local/packag
 stage "formatting" "run: git ls-files '*.cpp' '*.hpp' | xargs clang-format-14 -i" check_format
 stage "debug build" "the first error above names the file" build debug
 stage "debug tests" "one test again: ctest --preset debug -R NAME" run_tests debug -LE long
-stage "clang" "clang reads a file otherwise than GCC, the error above says where" check_with_clang
-stage "asan build" "the first error above names the file" build asan
-stage "asan tests" "one test again: ctest --preset asan -R NAME" \
-  run_tests asan -L 'unit|contract|e2e' -LE long
-stage "tsan build" "the first error above names the file" build tsan pp_tsan_tests
-stage "tsan tests" "one test again: ctest --preset tsan -R NAME" run_tests tsan -LE long
+if [ $quick = no ]; then
+  stage "clang" "clang reads a file otherwise than GCC, the error above says where" check_with_clang
+  stage "asan build" "the first error above names the file" build asan
+  stage "asan tests" "one test again: ctest --preset asan -R NAME" \
+    run_tests asan -L 'unit|contract|e2e' -LE long
+  stage "tsan build" "the first error above names the file" build tsan pp_tsan_tests
+  stage "tsan tests" "one test again: ctest --preset tsan -R NAME" run_tests tsan -LE long
+fi
 
 if [ $full = yes ]; then
   stage "long tests" "one test again: ctest --preset debug -R NAME" \
@@ -210,5 +217,5 @@ if [ $full = yes ]; then
   } >docs/full-run.md
 fi
 echo
-for preset in asan tsan; do echo "$preset: $(summary $preset | head -n 1)"; done
+[ $quick = yes ] || for preset in asan tsan; do echo "$preset: $(summary $preset | head -n 1)"; done
 summary debug

@@ -209,7 +209,7 @@ class RandomPoolSteps : public PoolSteps<MemoryPoolFixture> {
 
 TEST_F(RandomPoolSteps, NoOrderOfOperationsBreaksAPromise) {
   const char* given = std::getenv("PROXYPOOL_SEED");
-  const std::uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const std::uint64_t seed = given ? std::strtoull(given, nullptr, 10) : 20'261'130;
   SCOPED_TRACE("repeat with PROXYPOOL_SEED=" + std::to_string(seed));
   RecordProperty("seed", std::to_string(seed));
   engine_.seed(seed);
