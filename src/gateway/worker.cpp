@@ -24,7 +24,8 @@ void add(std::atomic<std::uint32_t>& number, std::uint32_t n) noexcept {
 Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
     : common_(common),
       load_(common.loads[index]),
-      pool_(lane_, common.settings.idle_upstreams_max, common.settings.upstream_idle),
+      pool_(lane_, common.settings.idle_upstreams_max, common.settings.upstream_idle,
+            load_.idle_upstreams),
       random_(seed),
       dispatcher_(common.registry, static_cast<unsigned>(index)),
       authenticator_(common.verifier, asker_),
@@ -148,6 +149,7 @@ void Worker::on_turn() {
   for (std::size_t left = again_.size(); left > 0 && !again_.empty(); --left) {
     Connection* connection = again_.front();
     again_.erase(again_.begin());
+    connection->again_ = false;
     connection->drive();
   }
 }
@@ -161,7 +163,7 @@ ViewPin* Worker::view() {
     if (!pins_.empty() && pins_.back()->users == 0) pins_.pop_back();
     auto pin = std::make_unique<ViewPin>();
     pin->view = reader_->pin();
-    pin->number = common_.views.version();
+    pin->number = ++views_seen_;
     pins_.push_back(std::move(pin));
   }
   ViewPin* current = pins_.back().get();
@@ -292,7 +294,6 @@ void Worker::tunnel_begins() noexcept {
 void Worker::end_exchange(Exchange& exchange, bool tunnel) noexcept {
   counters().bytes(exchange.bytes_up, exchange.bytes_down);
   add(tunnel ? load_.tunnels : load_.requests, UINT32_MAX);
-  load_.idle_upstreams.store(static_cast<std::uint32_t>(pool_.idle()), std::memory_order_relaxed);
   forget(exchange.half_answer);
   let_go_of_view(exchange);
   exchanges_.destroy(&exchange);

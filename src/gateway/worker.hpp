@@ -71,7 +71,7 @@ struct Common {
 // A view in use by exchanges of one thread: counted without atomics.
 struct ViewPin {
   std::shared_ptr<const View> view;
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;  // counted by the thread: another view, another number
   std::uint32_t users = 0;
 };
 
@@ -189,6 +189,7 @@ class Worker final : private net::Deferred {
   std::vector<Connection*> again_;
   std::vector<Connection*> dead_;
   Connection* first_ = nullptr;
+  std::uint64_t views_seen_ = 0;
   bool draining_ = false;
 };
 

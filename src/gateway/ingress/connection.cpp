@@ -38,7 +38,10 @@ ProxyId Connection::proxy() const noexcept {
 
 void Connection::on_io(std::uint32_t events) {
   note(events);
-  if ((events & EPOLLOUT) != 0 && holding() && flush() == Write::Broken) return gone(true);
+  if ((events & EPOLLOUT) != 0 && holding()) {
+    if (flush() == Write::Broken) return gone(true);
+    if (limit_ == Limit::Idle) limit(Limit::Idle, worker_.settings().idle);
+  }
   // In a tunnel, and before a head, the last bytes still count.
   const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
   if (broken && state_ != State::Head && state_ != State::Tunnel) return gone(true);
@@ -59,9 +62,13 @@ bool Connection::only_waiting() const noexcept {
 void Connection::on_upstream(std::uint32_t events) {
   if (state_ == State::Dialling) {
     if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) dialled();
-  } else if ((events & EPOLLOUT) != 0 && upstream_->holding() &&
-             upstream_->flush() == Write::Broken) {
-    exchange_->upload_broken = true;
+  } else if ((events & EPOLLOUT) != 0 && upstream_->holding()) {
+    if (upstream_->flush() == Write::Broken) {
+      // Of a request an answer may still come.
+      if (state_ == State::Tunnel) return gone(true);
+      exchange_->upload_broken = true;
+    }
+    if (limit_ == Limit::Idle) limit(Limit::Idle, worker_.settings().idle);
   }
   drive();
   if ((events & EPOLLERR) != 0 && state_ == State::Tunnel) gone(true);
@@ -79,7 +86,6 @@ void Connection::verified(Verifier::Verdict verdict) {
 }
 
 void Connection::drive() {
-  again_ = false;
   for (;;) {
     const State before = state_;
     step();
@@ -143,6 +149,7 @@ void Connection::on_timer() {
       refuse(domain::Refusal::RequestTimeout);
       break;
     case Limit::Verify:
+      may_go_on_ = false;  // the head is still unread
       refuse(domain::Refusal::Overloaded);
       break;
     case Limit::Resolve:
@@ -221,12 +228,16 @@ void Connection::close_orderly() {
 void Connection::linger() {
   state_ = State::Lingering;
   lingered_ = 0;
-  limit(Limit::Linger, worker_.settings().linger);
+  // What a slow reader has not taken yet is still its answer.
+  limit(Limit::Linger, holding() ? worker_.settings().idle : worker_.settings().linger);
 }
 
 void Connection::drop_input() {
-  if (holding()) return;  // the answer first; the limit runs
-  shut_write();
+  if (holding()) return;  // the answer first
+  if (!write_shut()) {
+    shut_write();
+    limit(Limit::Linger, worker_.settings().linger);
+  }
   for (;;) {
     lingered_ += static_cast<std::uint32_t>(bytes().size());
     consume(bytes().size());
@@ -261,6 +272,9 @@ void Connection::end_tunnel(TimePoint at) {
 
 void Connection::gone(bool reset) {
   if (state_ == State::Gone) return;
+  if (state_ == State::Verifying || (exchange_ != nullptr && state_ != State::Tunnel)) {
+    worker_.counters().aborted();
+  }
   if (exchange_ != nullptr) end_exchange(reset);
   state_ = State::Gone;
   cancel();

@@ -108,6 +108,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void attempt_again();
   void dial(const net::RequestHead& head, const IpAddress& address);
   void ask(const net::RequestHead& head);
+  void give_up_dialling();
   void dialled();
   void connected();
   void await_answer();
@@ -155,7 +156,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   bool source_allowed_;
   bool may_go_on_ = false;  // another request can follow the one at hand
   bool draining_ = false;
-  bool again_ = false;  // waits for its next turn
+  bool again_ = false;  // in the list of those that go on in the next turn
   std::uint32_t lingered_ = 0;
   std::uint64_t request_id_ = 0;
   Connection* previous_ = nullptr;  // in the worker's list

@@ -49,6 +49,11 @@ std::string_view name_of(net::Method method) noexcept {
   }
 }
 
+bool ours(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+         error == EADDRNOTAVAIL;
+}
+
 domain::Refusal refusal_of(Acquired outcome) noexcept {
   switch (outcome) {
     case Acquired::NoRouting:
@@ -145,6 +150,7 @@ void Connection::dial(const net::RequestHead& head, const IpAddress& address) {
   const ProxyEntry& proxy = x.allocation.proxy();
   net::Connecting connecting = net::start_connect({address, proxy.endpoint.port});
   if (!connecting.fd) {
+    if (ours(connecting.error)) return give_up_dialling();
     return fail({Phase::Dial, kind_of(connecting.error)}, domain::Refusal::ProxyConnectFailed);
   }
   worker_.counters().dialled();
@@ -164,7 +170,8 @@ void Connection::ask(const net::RequestHead& head) {
   PP_ASSERT(size != 0);
   const auto sent = upstream_->send({out.data(), size});
   x.bytes_up += size;
-  if (sent == Write::Broken || !upstream_->watch()) {
+  if (sent != Write::Broken && !upstream_->watch()) return give_up_dialling();
+  if (sent == Write::Broken) {
     const auto kind = kind_of(upstream_->error());
     if (x.dialling) return fail({Phase::Dial, kind}, domain::Refusal::ProxyConnectFailed);
     return fail({Phase::ResponseHeaders, FailureKind::Reset}, domain::Refusal::ProxyProtocolError);
@@ -174,6 +181,12 @@ void Connection::ask(const net::RequestHead& head) {
     return limit(Limit::Connect, worker_.settings().connect);
   }
   connected();
+}
+
+// This machine is short of something: no proxy is to blame, and another one would not help.
+void Connection::give_up_dialling() {
+  release({});
+  refuse(domain::Refusal::Overloaded);
 }
 
 void Connection::dialled() {

@@ -89,9 +89,10 @@ void Connection::send_down(std::string_view head) {
 // The answer breaks off. Framed bodies show it by themselves; one that ends with the connection
 // does not, and a reset does.
 void Connection::truncate() {
-  exchange_->upstream_keeps = false;
+  const bool has_own_end = !exchange_->down.ends_with_connection() && !exchange_->http_1_0;
   worker_.counters().truncated();
-  gone(exchange_->down.ends_with_connection() || exchange_->http_1_0);
+  end_exchange(true);
+  gone(!has_own_end);
 }
 
 void Connection::finish() {

@@ -11,8 +11,13 @@ void Upstream::on_io(std::uint32_t events) {
   user_->on_upstream(events);
 }
 
-UpstreamPool::UpstreamPool(Lane& lane, std::size_t idle_max, nanoseconds idle_time)
-    : lane_(lane), idle_max_(idle_max), idle_time_(idle_time), timer_(lane.loop.timers(), *this) {}
+UpstreamPool::UpstreamPool(Lane& lane, std::size_t idle_max, nanoseconds idle_time,
+                           std::atomic<std::uint32_t>& idle)
+    : lane_(lane),
+      idle_max_(idle_max),
+      idle_time_(idle_time),
+      idle_(idle),
+      timer_(lane.loop.timers(), *this) {}
 
 UpstreamPool::~UpstreamPool() {
   clear();
@@ -34,7 +39,7 @@ Upstream* UpstreamPool::take(const UpstreamKey& key, UpstreamUser& user) noexcep
 }
 
 void UpstreamPool::give(Upstream& upstream) {
-  if (idle_ >= idle_max_ && oldest_ != nullptr) drop_idle(*oldest_);
+  if (idle() >= idle_max_ && oldest_ != nullptr) drop_idle(*oldest_);
   if (idle_max_ == 0) {
     discard(upstream);
     return;
@@ -48,7 +53,7 @@ void UpstreamPool::give(Upstream& upstream) {
   upstream.newer_ = nullptr;
   (newest_ == nullptr ? oldest_ : newest_->newer_) = &upstream;
   newest_ = &upstream;
-  ++idle_;
+  count(1);
   if (!timer_.armed()) timer_.arm(oldest_->idle_until_);
 }
 
@@ -72,7 +77,7 @@ void UpstreamPool::unlink(Upstream& upstream) noexcept {
   *place = upstream.next_in_bucket_;
   (upstream.older_ == nullptr ? oldest_ : upstream.older_->newer_) = upstream.newer_;
   (upstream.newer_ == nullptr ? newest_ : upstream.newer_->older_) = upstream.older_;
-  --idle_;
+  count(UINT32_MAX);
 }
 
 void UpstreamPool::on_timer() {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -73,7 +74,9 @@ class Upstream final : public Wire {
 
 class UpstreamPool {
  public:
-  UpstreamPool(Lane& lane, std::size_t idle_max, nanoseconds idle_time);
+  // `idle` shows other threads how many there are.
+  UpstreamPool(Lane& lane, std::size_t idle_max, nanoseconds idle_time,
+               std::atomic<std::uint32_t>& idle);
   UpstreamPool(const UpstreamPool&) = delete;
   UpstreamPool& operator=(const UpstreamPool&) = delete;
   ~UpstreamPool();
@@ -89,7 +92,7 @@ class UpstreamPool {
   // Ends every idle connection.
   void clear() noexcept;
 
-  [[nodiscard]] std::size_t idle() const noexcept { return idle_; }
+  [[nodiscard]] std::size_t idle() const noexcept { return idle_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t open() const noexcept { return slab_.in_use(); }
 
  private:
@@ -99,6 +102,9 @@ class UpstreamPool {
   void on_timer();
   void drop_idle(Upstream& upstream) noexcept;
   void unlink(Upstream& upstream) noexcept;
+  void count(std::uint32_t change) noexcept {
+    idle_.store(idle_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+  }
 
   Lane& lane_;
   const std::size_t idle_max_;
@@ -107,7 +113,7 @@ class UpstreamPool {
   std::array<Upstream*, kBuckets> buckets_{};
   Upstream* oldest_ = nullptr;
   Upstream* newest_ = nullptr;
-  std::size_t idle_ = 0;
+  std::atomic<std::uint32_t>& idle_;
   net::MemberTimer<&UpstreamPool::on_timer> timer_;
 };
 

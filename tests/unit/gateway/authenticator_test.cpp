@@ -1,0 +1,233 @@
+// Credentials without a gateway around them: what is asked of whom, and how often (GW-10).
+#include "gateway/ingress/authenticator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "adapters/crypto/openssl_crypto.hpp"
+#include "gateway/ingress/answer.hpp"
+#include "gateway/transport/resolver.hpp"
+#include "net/event_loop.hpp"
+#include "proxypool/base/text.hpp"
+#include "runtime/manual_clock.hpp"
+
+namespace proxypool::gateway {
+namespace {
+
+// Counts what it verifies, and can be made to fail.
+class CountingCrypto final : public ports::Crypto {
+ public:
+  ports::Digest sha256(std::string_view data) const override { return real_->sha256(data); }
+  ports::Digest hmac_sha256(std::string_view key, std::string_view data) const override {
+    return real_->hmac_sha256(key, data);
+  }
+  std::string random_bytes(std::size_t count) const override { return real_->random_bytes(count); }
+  Result<StoredHash> hash_password(std::string_view password, ScryptCost cost) const override {
+    return real_->hash_password(password, cost);
+  }
+  Result<bool> verify(std::string_view secret, const StoredHash& stored) const override {
+    ++verified;
+    while (hold) std::this_thread::yield();
+    if (broken) return Error{ErrorCode::Exhausted, Origin::Internal, "no memory"};
+    return real_->verify(secret, stored);
+  }
+  std::string seal(std::string_view key, std::string_view associated,
+                   std::string_view plain) const override {
+    return real_->seal(key, associated, plain);
+  }
+  Result<SecretString> open(std::string_view key, std::string_view associated,
+                            std::string_view sealed) const override {
+    return real_->open(key, associated, sealed);
+  }
+
+  mutable std::atomic<int> verified{0};
+  std::atomic<bool> hold{false};
+  std::atomic<bool> broken{false};
+
+ private:
+  std::unique_ptr<ports::Crypto> real_ = crypto::make_openssl_crypto();
+};
+
+class AuthenticatorTest : public ::testing::Test {
+ protected:
+  AuthenticatorTest() {
+    domain::SnapshotClient ann;
+    ann.name = ClientName("ann");
+    ann.gateway_secret = crypto_.hash_password("se:cret", {4, 1, 1})->str();
+    domain::SnapshotClient nobody;
+    nobody.name = ClientName("nobody");
+    clients_ = ClientTable({nobody, ann});
+  }
+  ~AuthenticatorTest() override { verifier_.stop(); }
+
+  static std::string basic(const std::string& pair) { return "Basic " + base64_encode(pair); }
+  Principal check(const std::string& value, std::uint64_t view = 1) {
+    return authenticator_.check(clients_, view, value, source_, TimePoint{} + seconds(100));
+  }
+  // Turns the loop until a verdict has come.
+  Verifier::Verdict verdict() {
+    while (!verdict_) loop_.turn(milliseconds(10));
+    return *std::exchange(verdict_, std::nullopt);
+  }
+
+  CountingCrypto crypto_;
+  net::EventLoop loop_;
+  Verifier verifier_{crypto_};
+  std::optional<Verifier::Verdict> verdict_;
+  Verifier::Asker asker_{
+      loop_, [this](const CredentialKey&, Verifier::Verdict verdict) { verdict_ = verdict; }};
+  Authenticator authenticator_{verifier_, asker_};
+  ClientTable clients_;
+  IpAddress source_ = IpAddress::v4(0xC6336407);
+};
+
+using Verdict = Principal::Verdict;
+
+TEST_F(AuthenticatorTest, IsWarmAfterOneVerification) {
+  EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Pending);
+  EXPECT_EQ(verdict(), Verifier::Verdict::Accepted);
+  for (int i = 0; i < 100; ++i) {
+    const Principal ann = check(basic("ann:se:cret"));
+    EXPECT_EQ(ann.verdict, Verdict::Accepted);
+    EXPECT_EQ(ann.client, 1U) << "the number in the snapshot";
+    EXPECT_NE(ann.tag, 0U);
+  }
+  EXPECT_EQ(check(basic("ann:se:cret"), 2).verdict, Verdict::Accepted) << "another view";
+  EXPECT_EQ(crypto_.verified, 1);
+}
+
+TEST_F(AuthenticatorTest, WrongPasswordsAreRememberedToo) {
+  EXPECT_EQ(check(basic("ann:wrong")).verdict, Verdict::Pending);
+  EXPECT_EQ(verdict(), Verifier::Verdict::Rejected);
+  EXPECT_EQ(check(basic("ann:wrong")).verdict, Verdict::Rejected);
+  EXPECT_EQ(crypto_.verified, 1);
+}
+
+TEST_F(AuthenticatorTest, WhatCannotBeRightIsNotVerified) {
+  EXPECT_EQ(check("").verdict, Verdict::Missing);
+  for (const std::string& value :
+       {std::string("Bearer x"), std::string("Basic"), std::string("Basic %%%"), basic("no colon"),
+        basic("unknown:x"), basic("nobody:x"), basic(":")}) {
+    EXPECT_EQ(check(value).verdict, Verdict::Rejected) << value;
+  }
+  EXPECT_EQ(crypto_.verified, 0);
+}
+
+TEST_F(AuthenticatorTest, AVerificationThatFailsSaysNothingAboutThePassword) {
+  crypto_.broken = true;
+  EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Pending);
+  EXPECT_EQ(verdict(), Verifier::Verdict::Failed);
+  crypto_.broken = false;
+  EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Pending) << "asked again";
+  EXPECT_EQ(verdict(), Verifier::Verdict::Accepted);
+}
+
+TEST_F(AuthenticatorTest, AFullQueueIsSaidAndNotWaitedFor) {
+  crypto_.hold = true;
+  std::size_t pending = 0;
+  Verdict last = Verdict::Pending;
+  for (int i = 0; last == Verdict::Pending; ++i) {
+    last = check(basic("ann:" + std::to_string(i))).verdict;
+    pending += last == Verdict::Pending ? 1U : 0U;
+  }
+  EXPECT_EQ(last, Verdict::Full);
+  EXPECT_GE(pending, Verifier::kQueueMax);
+  EXPECT_LE(pending, Verifier::kQueueMax + Verifier::kThreads);
+  EXPECT_LE(crypto_.verified.load(), static_cast<int>(Verifier::kThreads)) << "at most two at once";
+  crypto_.hold = false;
+}
+
+TEST_F(AuthenticatorTest, ASourceRunsOutOfTriesAndGetsThemBack) {
+  const TimePoint now = TimePoint{} + seconds(100);
+  for (std::uint32_t i = 0; i < Authenticator::kTokens; ++i) authenticator_.charge(source_, now);
+  EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Limited);
+  const auto other =
+      authenticator_.check(clients_, 1, basic("ann:se:cret"), IpAddress::v4(0xC6336408), now);
+  EXPECT_EQ(other.verdict, Verdict::Pending) << "another source is not meant";
+  EXPECT_EQ(verdict(), Verifier::Verdict::Accepted);
+  EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Accepted) << "what is known needs no try";
+  const auto later = authenticator_.check(clients_, 1, basic("ann:third"), source_,
+                                          now + 2 * Authenticator::kTokenEvery);
+  EXPECT_EQ(later.verdict, Verdict::Pending);
+  EXPECT_EQ(verdict(), Verifier::Verdict::Rejected);
+}
+
+TEST(ResolverTest, AsksOnceForAllAndBelievesForAWhile) {
+  runtime::ManualClock clock;
+  std::atomic<int> asked{0};
+  Resolver resolver(
+      clock,
+      [&](const std::string& name, Deadline) -> Result<IpAddress> {
+        ++asked;
+        if (name == "gone.example") return Error{ErrorCode::NotFound, Origin::Proxy, "no"};
+        return IpAddress::v4(0x7f000002);
+      },
+      seconds(1));
+  net::EventLoop loop;
+  int answers = 0;
+  Resolved last;
+  Resolver::Asker asker{loop, [&](const std::string&, const Resolved& resolved) {
+                          ++answers;
+                          last = resolved;
+                        }};
+  EXPECT_FALSE(resolver.resolve("a.example", asker));
+  (void)resolver.resolve("a.example", asker);
+  while (answers == 0) loop.turn(milliseconds(10));
+  EXPECT_EQ(last.address, IpAddress::v4(0x7f000002));
+  EXPECT_TRUE(resolver.resolve("a.example", asker));
+  EXPECT_EQ(asked, 1);
+  clock.advance(Resolver::kFresh);
+  EXPECT_FALSE(resolver.resolve("a.example", asker)) << "asked anew";
+  EXPECT_FALSE(resolver.resolve("gone.example", asker));
+  while (answers < 3) loop.turn(milliseconds(10));
+  const auto gone = resolver.resolve("gone.example", asker);
+  ASSERT_TRUE(gone);
+  EXPECT_FALSE(gone->address);
+  clock.advance(Resolver::kFailed);
+  EXPECT_FALSE(resolver.resolve("gone.example", asker)) << "a failure is forgotten soon";
+  resolver.stop();
+}
+
+// Each row of the error contract as it stands on the wire.
+TEST(Answer, HasItsStatusCodeAndFields) {
+  for (const auto& row : domain::kErrorContract) {
+    Answer answer;
+    answer.refusal = row.refusal;
+    answer.request_id = 255;
+    answer.method = net::Method::Connect;
+    const std::string text = write_answer(answer);
+    const auto status = std::to_string(row.status);
+    EXPECT_EQ(text.substr(0, 13), "HTTP/1.1 " + status + " ");
+    const auto line = text.substr(0, text.find("\r\n"));
+    EXPECT_EQ(line.find("Error"), std::string::npos) << "every status has its phrase";
+    EXPECT_NE(line.find("(" + std::string(row.code) + ")"), std::string::npos) << line;
+    EXPECT_NE(text.find("\"code\":\"" + std::string(row.code) + "\""), std::string::npos);
+    EXPECT_NE(text.find("\"requestId\":\"00000000000000ff\""), std::string::npos);
+    EXPECT_EQ(text.find("Proxy-Status") != std::string::npos, !row.proxy_status.empty());
+    EXPECT_EQ(text.find("Retry-After") != std::string::npos, row.retry_after);
+    EXPECT_EQ(text.find("Proxy-Authenticate") != std::string::npos, row.status == 407);
+    const auto body = text.substr(text.find("\r\n\r\n") + 4);
+    EXPECT_NE(text.find("Content-Length: " + std::to_string(body.size()) + "\r\n"),
+              std::string::npos);
+  }
+}
+
+TEST(Answer, ToHeadHasNoBodyAndTheReasonOfOthersIsPlain) {
+  const std::string text = write_answer({.refusal = domain::Refusal::NoCandidate,
+                                         .kind = domain::FailureKind::None,
+                                         .method = net::Method::Head,
+                                         .close = false,
+                                         .request_id = 1,
+                                         .detail = "a \"quoted\" detail"});
+  EXPECT_EQ(text.substr(0, 34), "HTTP/1.1 503 Service Unavailable\r\n");
+  EXPECT_EQ(text.substr(text.size() - 4), "\r\n\r\n");
+  EXPECT_EQ(text.find("Connection: close"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace proxypool::gateway
