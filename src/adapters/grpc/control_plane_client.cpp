@@ -53,10 +53,12 @@ void set_deadline(grpc::ClientContext& context, nanoseconds budget) {
 // One server stream below the port: reads one message ahead and no more.
 //
 // The hold keeps gRPC from ending the call between two reads; it is given up when a read fails, or
-// when the owner has left and no read is under way.
+// when the owner leaves and no read is under way.
+//
+// The owner stays until the call has ended (close()): the context may be the last to hold the
+// channel, and a channel that ends on a thread of gRPC waits for that thread for ever.
 template <class Wire>
-class Reader final : public grpc::ClientReadReactor<Wire>,
-                     public std::enable_shared_from_this<Reader<Wire>> {
+class Reader final : public grpc::ClientReadReactor<Wire> {
  public:
   struct Item {
     google::protobuf::Arena arena;
@@ -64,9 +66,8 @@ class Reader final : public grpc::ClientReadReactor<Wire>,
   };
   using Event = std::variant<std::unique_ptr<Item>, Error>;
 
-  // `call(context, reactor)` is the generated call.
+  // `call(context, reactor)` is the generated call. close() must follow.
   void start(const std::function<void(grpc::ClientContext*, Reader*)>& call) {
-    self_ = this->shared_from_this();
     call(&context_, this);
     this->AddHold();
     item_ = std::make_unique<Item>();
@@ -74,7 +75,12 @@ class Reader final : public grpc::ClientReadReactor<Wire>,
     this->StartCall();
   }
 
-  std::optional<Event> wait(nanoseconds limit) { return events_.pop_for(limit); }
+  // A message, or the error that the call ended with; nothing when neither came in time.
+  std::optional<Event> wait(nanoseconds limit) {
+    auto event = events_->pop_for(limit);
+    over_ = over_ || (event && std::holds_alternative<Error>(*event));
+    return event;
+  }
 
   // After each message that wait() gave.
   void read_more() {
@@ -89,58 +95,59 @@ class Reader final : public grpc::ClientReadReactor<Wire>,
 
   void cancel() { context_.TryCancel(); }
 
-  // The owner leaves; nothing else is called afterwards.
-  void abandon() {
+  // Cancels, and waits for the end of the call.
+  void close() {
     context_.TryCancel();
     const bool mine = state_.with([](State& state) {
-      state.abandoned = true;
+      state.closing = true;
       return !state.reading && !std::exchange(state.released, true);
     });
     if (mine) this->RemoveHold();
+    while (!over_) static_cast<void>(wait(nanoseconds::max()));
   }
 
   void OnReadDone(bool received) override {
     const bool release = state_.with([&](State& state) {
       state.reading = false;
-      return (!received || state.abandoned) && !std::exchange(state.released, true);
+      return (!received || state.closing) && !std::exchange(state.released, true);
     });
     if (release) {
       this->RemoveHold();
     } else {
-      push(std::move(item_));
+      push(*events_, std::move(item_));
     }
   }
 
   void OnDone(const grpc::Status& status) override {
+    const auto events = events_;  // outlives this object, which may end with the push
     if (status.ok()) {
-      push(
-          Error(ErrorCode::Unavailable, Origin::Internal, "the controller ended the stream", true));
-    } else {
-      Error error = from_status(status);
-      // Here DeadlineExceeded would read as "nothing yet".
-      if (error.code == ErrorCode::DeadlineExceeded) error.code = ErrorCode::Unavailable;
-      push(std::move(error));
+      push(*events, Error(ErrorCode::Unavailable, Origin::Internal,
+                          "the controller ended the stream", true));
+      return;
     }
-    const auto last = std::move(self_);
+    Error error = from_status(status);
+    // Here DeadlineExceeded would read as "nothing yet".
+    if (error.code == ErrorCode::DeadlineExceeded) error.code = ErrorCode::Unavailable;
+    push(*events, std::move(error));
   }
 
  private:
   struct State {
     bool reading = true;
     bool released = false;
-    bool abandoned = false;
+    bool closing = false;
   };
 
-  void push(Event event) {
-    const bool pushed = events_.try_push(std::move(event));
+  static void push(BoundedQueue<Event>& events, Event event) {
+    const bool pushed = events.try_push(std::move(event));
     PP_ASSERT(pushed);  // one message and the end
   }
 
   grpc::ClientContext context_;
   Guarded<State> state_;
-  BoundedQueue<Event> events_{2};
+  std::shared_ptr<BoundedQueue<Event>> events_ = std::make_shared<BoundedQueue<Event>>(2);
   std::unique_ptr<Item> item_;  // being read
-  std::shared_ptr<Reader> self_;
+  bool over_ = false;           // of the owner: the end was seen
 };
 
 // The port's stream. `Assemble` makes messages out of pieces:
@@ -148,9 +155,12 @@ class Reader final : public grpc::ClientReadReactor<Wire>,
 template <class Message, class Wire, class Assemble>
 class ReadStream final : public ports::Stream<Message> {
  public:
-  ReadStream(std::shared_ptr<Reader<Wire>> reader, const Clock& clock)
+  // The reader was started.
+  ReadStream(std::unique_ptr<Reader<Wire>> reader, const Clock& clock)
       : reader_(std::move(reader)), clock_(clock) {}
-  ~ReadStream() override { reader_->abandon(); }
+  ReadStream(const ReadStream&) = delete;
+  ReadStream& operator=(const ReadStream&) = delete;
+  ~ReadStream() override { reader_->close(); }
 
   Result<Message> next(Deadline deadline) override {
     while (!ended_) {
@@ -178,7 +188,7 @@ class ReadStream final : public ports::Stream<Message> {
   void cancel() override { reader_->cancel(); }
 
  private:
-  std::shared_ptr<Reader<Wire>> reader_;
+  const std::unique_ptr<Reader<Wire>> reader_;
   const Clock& clock_;
   Assemble assemble_;
   std::optional<Error> ended_;
@@ -239,7 +249,7 @@ class GrpcWorkerControl final : public ports::WorkerControl {
       const std::optional<domain::SnapshotVersion>& held) override {
     v1::WatchSnapshotsRequest in;
     encode(WatchSnapshots{worker, session, held}, in);
-    auto reader = std::make_shared<Reader<v1::SnapshotEvent>>();
+    auto reader = std::make_unique<Reader<v1::SnapshotEvent>>();
     reader->start([&](grpc::ClientContext* context, auto* reactor) {
       stub_->async()->WatchSnapshots(context, &in, reactor);
     });
@@ -292,7 +302,7 @@ class GrpcCheckerControl final : public ports::CheckerControl {
       const CheckerId& checker, const SessionId& session) override {
     v1::WatchTasksRequest in;
     encode(WatchTasks{checker, session}, in);
-    auto reader = std::make_shared<Reader<v1::CheckTaskBatch>>();
+    auto reader = std::make_unique<Reader<v1::CheckTaskBatch>>();
     reader->start([&](grpc::ClientContext* context, auto* reactor) {
       stub_->async()->WatchTasks(context, &in, reactor);
     });

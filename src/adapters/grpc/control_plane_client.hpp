@@ -3,7 +3,8 @@
 // The channel connects by itself and again after a loss; calls fail fast with Unavailable while
 // there is no connection, so that the session's own backoff decides.
 //
-// Thread rule: any thread; a stream as ports::Stream says.
+// Thread rule: any thread; a stream as ports::Stream says. Its end cancels the call and waits until
+//              gRPC has let go of it, which takes no network.
 // Limits:      `message_bytes_max` a received message (Exhausted); a stream holds one received
 //              message that was not asked for yet, and about 64 KiB in the transport.
 #pragma once

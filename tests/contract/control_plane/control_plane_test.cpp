@@ -9,6 +9,7 @@
 #include "adapters/grpc/transport_options.hpp"
 #include "adapters/grpc/wire.hpp"
 #include "contract/control_plane/fake_services.hpp"
+#include "net/socket.hpp"
 #include "proto/controlplane/v1/controlplane.grpc.pb.h"
 #include "runtime/blocking_pool.hpp"
 #include "runtime/system.hpp"
@@ -197,6 +198,22 @@ TEST_F(ControlPlane, AStreamThatIsDroppedUnreadIsClosedOnce) {
     server_->stop(in(kPatience));
     EXPECT_EQ(box->closings.load(), 1);
     start({});
+  }
+}
+
+// The last holder of a channel must not be one of gRPC's own threads: the last channel of a process
+// waits for these threads, and one of them would wait for itself.
+TEST_F(ControlPlane, AStreamMayBeTheLastOfItsChannelAndOfTheProcess) {
+  server_->stop(in(kPatience));
+  server_.reset();
+  const auto silent = net::listen_tcp({IpAddress::v4(0x7f000001), 0});
+  ASSERT_TRUE(silent);
+  for (int i = 0; i < 50; ++i) {
+    const auto place = net::local_endpoint(silent->get()).str();
+    auto control = *make_worker_control(place, {}, clock_);
+    auto stream = *control->watch_snapshots(WorkerId("gw-1"), SessionId("s-1"), {});
+    control.reset();
+    stream.reset();
   }
 }
 

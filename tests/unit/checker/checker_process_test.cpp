@@ -134,7 +134,7 @@ TEST_F(CheckerProcess, TellsEveryFaultOfAProxyApart) {
   EXPECT_NE(metrics.find("proxypool_checker_probes_total{result=\"passed\"} 3"), std::string::npos);
   EXPECT_NE(metrics.find("proxypool_checker_probes_total{result=\"auth_rejected\"} 2"),
             std::string::npos);
-  EXPECT_EQ(checker.stop(), 0);
+  EXPECT_EQ(checker.stop(), 0) << checker.err();
   EXPECT_NE(checker.err().find("probe_finished"), std::string::npos);
   EXPECT_EQ(checker.err().find("wrong-secret"), std::string::npos);
 }
@@ -155,7 +155,7 @@ TEST_F(CheckerProcess, IsReadyWhileItHasASessionAndComesBackWithTheController) {
   server_.reset();
   serve(place);
   EXPECT_TRUE(eventually([&] { return ready(port); }));
-  EXPECT_EQ(checker.stop(), 0);
+  EXPECT_EQ(checker.stop(), 0) << checker.err();
 }
 
 TEST_F(CheckerProcess, ProbesThatRunAreReportedBeforeItEnds) {
@@ -166,7 +166,7 @@ TEST_F(CheckerProcess, ProbesThatRunAreReportedBeforeItEnds) {
   checkers_.box()->put({task_for(fixture, 0)});
   ASSERT_TRUE(eventually([&] { return fixture.proxy_stats(0).at("connections") == 1; }))
       << fixture.proxy_stats(0);
-  EXPECT_EQ(checker.stop(), 0);
+  EXPECT_EQ(checker.stop(), 0) << checker.err();
   ASSERT_TRUE(observation(0));
   EXPECT_TRUE(observation(0)->passed);
 }
