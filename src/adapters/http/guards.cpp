@@ -49,7 +49,9 @@ class ClientGuard {
     const std::string challenge = "Basic realm=\"" + realm_ + "\", charset=\"UTF-8\"";
     const auto given = basic_credentials(call.request.field("authorization"));
     if (!given) return unauthenticated(challenge, "send the name and secret of a client");
-    if (!verify(given->first, given->second)) {
+    const Result<bool> good = verify(given->first, given->second);
+    if (!good) return refusal_of(good.error());
+    if (!*good) {
       needs_.events.emit(ports::Event::AuthenticationRejected,
                          {{"realm", realm_},
                           {"peer", call.request.peer.str()},
@@ -66,7 +68,8 @@ class ClientGuard {
     TimePoint until;
   };
 
-  bool verify(const std::string& name, const SecretString& secret) {
+  // An error (no memory for the hash) says nothing about the secret, and is not remembered.
+  Result<bool> verify(const std::string& name, const SecretString& secret) {
     std::string message = name;
     message += '\0';
     message += secret.reveal();
@@ -81,8 +84,10 @@ class ClientGuard {
     if (known) return *known;
     const auto client = std::find_if(clients_.begin(), clients_.end(),
                                      [&](const RealmClient& c) { return c.name == name; });
-    const bool good = client != clients_.end() &&
-                      needs_.crypto.verify(secret.reveal(), client->secret).value_or(false);
+    bool good = false;
+    if (client != clients_.end()) {
+      PP_TRY(good, needs_.crypto.verify(secret.reveal(), client->secret));
+    }
     verdicts_.with([&](auto& verdicts) {
       if (verdicts.size() >= kVerdictsMax) verdicts.clear();
       verdicts[key] = {good, now + kVerdictLife};

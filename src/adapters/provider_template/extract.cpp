@@ -113,6 +113,46 @@ bool set_endpoint(const config::MapConfig& map, const Record& record,
   return !candidate.endpoint.host.empty() && candidate.endpoint.port != 0;
 }
 
+// How many bytes the UTF-8 character at the start takes; 0: it is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t length = byte(0) < 0x80                      ? 1
+                             : byte(0) >= 0xc2 && byte(0) < 0xe0 ? 2
+                             : byte(0) >= 0xe0 && byte(0) < 0xf0 ? 3
+                             : byte(0) >= 0xf0 && byte(0) < 0xf5 ? 4
+                                                                 : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return 0;
+  }
+  const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = byte(0) == 0xed && byte(1) >= 0xa0;
+  const bool beyond = byte(0) == 0xf4 && byte(1) >= 0x90;
+  return overlong || surrogate || beyond ? 0 : length;
+}
+
+// The longest start of at most `bytes_max` that is whole characters: texts of records go into
+// messages and documents that must be UTF-8.
+std::size_t utf8_prefix(std::string_view text, std::size_t bytes_max) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t length = utf8_length(text.substr(at));
+    if (length == 0 || at + length > bytes_max) break;
+    at += length;
+  }
+  return at;
+}
+
+std::string cut_label(std::string text) {
+  constexpr std::size_t kBytesMax = 64;
+  text.resize(utf8_prefix(text, kBytesMax));
+  return text;
+}
+
+bool is_utf8(std::string_view text) {
+  return utf8_prefix(text, text.size()) == text.size();
+}
+
 bool has_control(std::string_view text) {
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return true;
@@ -125,14 +165,14 @@ bool set_credential(const config::MapConfig& map, const Record& record,
   if (map.username) candidate.credential.username = text_of(map.username, record);
   if (map.password) candidate.credential.password = SecretString(text_of(map.password, record));
   const domain::Credential& credential = candidate.credential;
-  return credential.username.find(':') == std::string::npos && !has_control(credential.username) &&
-         !has_control(credential.password.reveal());
+  const auto good = [](std::string_view text) { return !has_control(text) && is_utf8(text); };
+  return credential.username.find(':') == std::string::npos && good(credential.username) &&
+         good(credential.password.reveal());
 }
 
 void set_labels(const config::MapConfig& map, const Record& record, domain::Candidate& candidate) {
-  constexpr std::size_t kBytesMax = 64;
   const auto label = [&](const std::optional<config::MapValue>& expression) {
-    return lower(trim(text_of(expression, record))).substr(0, kBytesMax);
+    return cut_label(lower(trim(text_of(expression, record))));
   };
   candidate.attributes.country = label(map.country);
   for (char& c : candidate.attributes.country) {
@@ -143,7 +183,9 @@ void set_labels(const config::MapConfig& map, const Record& record, domain::Cand
   candidate.attributes.carrier = label(map.carrier);
   for (const auto& [key, expression] : map.tags) {
     auto value = evaluate(expression, record);
-    if (value && !value->empty()) candidate.tags.insert_or_assign(key, value->substr(0, kBytesMax));
+    if (value && !value->empty()) {
+      candidate.tags.insert_or_assign(key, cut_label(*std::move(value)));
+    }
   }
 }
 

@@ -100,7 +100,12 @@ class FileProvider final : public ports::ProviderApi {
       return failure(FetchReason::Other,
                      "cannot read " + path_ + ": " + std::generic_category().message(errno));
     }
-    std::string text(std::istreambuf_iterator<char>(in), {});
+    // Unformatted reading sets a bit where iterators would throw: a folder opens, but cannot be
+    // read.
+    std::string text(limits::kVendorBodyBytesMax + 1, '\0');
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    if (in.bad()) return failure(FetchReason::Other, "cannot read " + path_);
+    text.resize(static_cast<std::size_t>(in.gcount()));
     if (text.size() > limits::kVendorBodyBytesMax) {
       return failure(FetchReason::TooLarge, path_ + " is larger than 16 MiB");
     }
