@@ -36,7 +36,12 @@ domain::SnapshotRouting routing_of(const config::Config& config,
   out.balancer = routing.balancer;
   out.upstreams = routing.upstreams;
   if (routing.strategy == domain::Strategy::Sequential && !routing.upstreams.empty()) {
-    out.current = state && state->current ? *state->current : routing.upstreams.front().id;
+    // What stood there before may be gone from the configuration.
+    const auto& own = routing.upstreams;
+    const bool known =
+        state && state->current &&
+        std::any_of(own.begin(), own.end(), [&](const auto& u) { return u.id == *state->current; });
+    out.current = known ? *state->current : own.front().id;
   }
   out.on_unavailable = routing.on_unavailable;
   out.attempts_max = config.gateway.retry.attempts_max;

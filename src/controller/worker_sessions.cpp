@@ -310,8 +310,10 @@ Result<ports::RuntimeAnswer> WorkerSessions::report_runtime(const ports::Runtime
     count(&WorkerSessionCounters::reports_refused);
     return verdict.error();
   }
-  if (*verdict == domain::ReportVerdict::Replay) return ports::RuntimeAnswer{report.sequence, {}};
-  if (*verdict != domain::ReportVerdict::Accept) {
+  // A final report that was accepted and then met a store that was away is carried out now.
+  const bool repeated = *verdict == domain::ReportVerdict::Replay;
+  if (repeated && !report.final_report) return ports::RuntimeAnswer{report.sequence, {}};
+  if (!repeated && *verdict != domain::ReportVerdict::Accept) {
     count(&WorkerSessionCounters::reports_refused);
     return refused(*verdict);
   }
@@ -331,6 +333,10 @@ Result<ports::RuntimeAnswer> WorkerSessions::report_runtime(const ports::Runtime
     PP_TRY(const Unit left, deps_.registry.leave(report.worker, report.session, deadline));
     static_cast<void>(left);
     session->end({ErrorCode::Stale, Origin::Client, "the worker left with its final report"});
+    state_.with([&](State& state) {
+      const auto found = state.sessions.find(report.worker);
+      if (found != state.sessions.end() && found->second == session) state.sessions.erase(found);
+    });
     return ports::RuntimeAnswer{report.sequence, {}};
   }
   const TimePoint now = deps_.clock.now();
@@ -400,7 +406,9 @@ Status WorkerSessions::publish(Session& session, std::uint64_t change, const Sha
       data.accepted->change = change;
       return true;
     }
-    return data.parked && *data.parked == digest;
+    const bool refused_before = data.parked && *data.parked == digest;
+    if (refused_before) data.published = true;  // nothing more to build until something changes
+    return refused_before;
   });
   if (unchanged) {
     count(&WorkerSessionCounters::snapshots_unchanged);
