@@ -92,6 +92,7 @@ Node write_section(const Section& section, const void* object, const Writer& wri
   }
   Node out = Node::map();
   for (const Row* row : rows_of(section, variant)) {
+    if (row->applies && !row->applies(object)) continue;
     Node value = row->write(object, writer);
     if (value.kind == NodeKind::Null) continue;
     if (value.kind == NodeKind::Map && value.members.empty()) continue;

@@ -48,6 +48,7 @@ struct Row {
   std::vector<std::string> variants;  // where the section has variants: those that have this key
   std::function<bool(const Node&, Reader&, void*)> read;
   std::function<Node(const void*, const Writer&)> write;
+  std::function<bool(const void*)> applies;  // empty: always; else what is shown leaves it out
 
   // The file must give it; `sample` shows how.
   Row&& must(std::string sample) && {
@@ -67,6 +68,12 @@ struct Row {
   // Does not go with what the example file shows beside it.
   Row&& as_comment() && {
     optional_part = true;
+    return std::move(*this);
+  }
+  // Means something only where `condition` holds for the T around it.
+  template <class T>
+  Row&& where(bool (*condition)(const T&)) && {
+    applies = [condition](const void* object) { return condition(*static_cast<const T*>(object)); };
     return std::move(*this);
   }
   Row&& only_for(std::vector<std::string> names) && {

@@ -112,7 +112,9 @@ Type<ProviderConfig> provider() {
           .must("{url: \"https://…\"}")
           .only_for({"http"}),
       field("response", &P::response, response, "The answer.").only_for({"http"}),
-      field("records", &P::records, records, "The records in a JSON answer.").only_for({"http"}),
+      field("records", &P::records, records, "The records in a JSON answer.")
+          .where<P>([](const P& p) { return p.response.format == ResponseFormat::Json; })
+          .only_for({"http"}),
       field("map", &P::map, map(),
             "How a record becomes a proxy. In a text answer `item` is the line, and without a "
             "map a line is host:port[:user:pass] or a URL.")
@@ -230,7 +232,8 @@ Type<std::vector<UpstreamConfig>> upstreams() {
       field("provider", &U::provider, provider(), "Where the proxies come from.")
           .must("{type: static, proxies: [\"192.0.2.10:8080\"]}"),
       field("fetch", &U::fetch, fetch(), "Calls to the vendor; for provider type http alone.")
-          .as_comment(),
+          .as_comment()
+          .where<U>([](const U& upstream) { return upstream.provider.type == ProviderType::Http; }),
       field("pool", &U::pool, pool(), "How many proxies are kept, and for how long."),
       field("extraction", &U::extraction, extraction(), "Handing proxies out."),
       field("allowPrivateAddresses", &U::allow_private_addresses, boolean(),

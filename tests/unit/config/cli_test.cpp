@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-#include "support.hpp"
+#include "unit/config/support.hpp"
 
 namespace proxypool::config {
 namespace {

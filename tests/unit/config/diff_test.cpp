@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support.hpp"
+#include "unit/config/support.hpp"
 
 namespace proxypool::config {
 namespace {

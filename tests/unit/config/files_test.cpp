@@ -8,8 +8,8 @@
 
 #include "config/docs.hpp"
 #include "config/node.hpp"
-#include "schema_validator.hpp"
-#include "support.hpp"
+#include "unit/config/schema_validator.hpp"
+#include "unit/config/support.hpp"
 
 namespace proxypool::config {
 namespace {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support.hpp"
+#include "unit/config/support.hpp"
 
 namespace proxypool::config {
 namespace {
@@ -88,9 +88,11 @@ upstreams:
     item.plan}
 }
     tags: {tier: "true"}
+  - {id: list, provider: {type: static, proxies: ["[2001:db8::7]:80"]}}
+  - {id: text, provider: {type: http, request: {url: "https://v.example/"}}}
 routings:
   - {id: all, match: {hostRegex: ["a+\\.example"], methods: [GET], tags: {k: v}},
-     upstreams: [{id: acme}]}
+     upstreams: [{id: acme}, {id: list}, {id: text}]}
 )yaml");
   ASSERT_TRUE(first.config) << first.format_errors();
   const auto shown = redacted_yaml(*first.config);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "support.hpp"
+#include "unit/config/support.hpp"
 
 namespace proxypool::config {
 namespace {

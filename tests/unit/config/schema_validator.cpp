@@ -1,8 +1,10 @@
-#include "schema_validator.hpp"
+#include "unit/config/schema_validator.hpp"
 
+#include <re2/re2.h>
+
+#include <algorithm>
 #include <functional>
 #include <map>
-#include <regex>
 
 namespace proxypool::config::test {
 namespace {
@@ -99,9 +101,9 @@ const std::map<std::string, Check>& checks() {
                    const std::string&) { return when(r == v, "is not the constant"); }},
       {"pattern",
        [](const json& r, const json& v, const json&, const std::string&) {
-         return when(!v.is_string() ||
-                         std::regex_search(v.get<std::string>(), std::regex(r.get<std::string>())),
-                     "does not match the pattern");
+         return when(
+             !v.is_string() || RE2::PartialMatch(v.get<std::string>(), r.get<std::string>()),
+             "does not match the pattern");
        }},
       {"minimum",
        [](const json& r, const json& v, const json&, const std::string&) {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "support.hpp"
+#include "unit/config/support.hpp"
 
 namespace proxypool::config {
 namespace {

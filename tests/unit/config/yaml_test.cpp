@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "config/node.hpp"
-#include "support.hpp"
+#include "unit/config/support.hpp"
 
 namespace proxypool::config {
 namespace {

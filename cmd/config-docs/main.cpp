@@ -23,9 +23,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string root = argv[1];
-  using namespace proxypool::config;
-  const bool good = write(root + "/docs/configuration.md", configuration_markdown()) &&
-                    write(root + "/configs/config.schema.json", json_schema()) &&
-                    write(root + "/configs/embedded.yaml", embedded_yaml());
+  const bool good =
+      write(root + "/docs/configuration.md", proxypool::config::configuration_markdown()) &&
+      write(root + "/configs/config.schema.json", proxypool::config::json_schema()) &&
+      write(root + "/configs/embedded.yaml", proxypool::config::embedded_yaml());
   return good ? 0 : 1;
 }
