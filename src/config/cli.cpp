@@ -71,7 +71,7 @@ constexpr Option kOptions[] = {
      "the cluster to join; default cluster.id of the file", kGateway | kChecker,
      [](CommandLine& c, const std::string& v) { return apply_name(c.cluster_id, v); }},
     {"worker-id", "NAME", "PROXY_POOL_WORKER_ID", "Cluster",
-     "this worker, the same after a restart; default from the host name and the port", kGateway,
+     "this worker, the same after a restart; default gateway-INSTANCE", kGateway,
      [](CommandLine& c, const std::string& v) { return apply_name(c.worker_id, v); }},
     {"checker-id", "NAME", "PROXY_POOL_CHECKER_ID", "Cluster",
      "this checker, the same after a restart; default from the host name and the port", kChecker,

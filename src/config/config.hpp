@@ -53,8 +53,6 @@ struct ControlPlaneConfig {
   nanoseconds keepalive = seconds(20);       // pings, both sides
   std::uint64_t message_bytes_max = 4 * kMiB;
   std::uint32_t concurrent_streams_max = 1024;
-  std::uint32_t batch_max = 1000;                // items in one report of observations
-  std::uint32_t runtime_counters_max = 262'144;  // proxies in one runtime report
   std::uint32_t proxies_per_worker_max = limits::kProxiesPerWorkerMax;  // the rest stays unowned
 };
 
@@ -114,7 +112,6 @@ struct GatewayConfig {
   RetryConfig retry;
   TransportConfig transport;
   domain::UseSuspect use_suspect = domain::UseSuspect::WhenEmpty;
-  bool reveal_proxy = false;       // errors.revealProxy: error texts name the proxy
   nanoseconds bench = seconds(2);  // local rest of a failing proxy; 0: off
   DrainConfig drain;
 };
@@ -135,7 +132,6 @@ struct DistributionConfig {
 
 struct ControllerConfig {
   ListenAddress metrics_listen = loopback(9102);
-  std::uint32_t threads = 0;  // of the blocking pool; 0: chosen from the cores
 };
 
 struct CheckerConfig {

@@ -116,9 +116,6 @@ void check_warnings(const Config& config, Reader& reader) {
     reader.warn_at("gateway.target.allowCIDRs",
                    "clients may reach these ranges although they are denied otherwise");
   }
-  if (config.gateway.reveal_proxy) {
-    reader.warn_at("gateway.errors.revealProxy", "clients see the addresses of proxies");
-  }
   if (config.gateway.retry.unsafe_before_send) {
     reader.warn_at("gateway.retry.unsafeBeforeSend",
                    "a POST may be sent to a second proxy when the first could not be reached");

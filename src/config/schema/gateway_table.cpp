@@ -110,12 +110,6 @@ Type<GatewayConfig> gateway() {
       field("useSuspect", &G::use_suspect,
             word<domain::UseSuspect>({domain::UseSuspect::WhenEmpty, domain::UseSuspect::Never}),
             "Whether a proxy that has just failed may serve when no other is free."),
-      nested<G>("errors",
-                {
-                    field("revealProxy", &G::reveal_proxy, boolean(),
-                          "Error answers name the proxy's address."),
-                },
-                "What error answers tell."),
       field("bench", &G::bench, duration_or_zero(milliseconds(100), minutes(5)),
             "Rest of a proxy that failed twice in a row. 0: none."),
       field("drain", &G::drain, drain(), "Stopping without losing requests."),

@@ -38,10 +38,6 @@ std::vector<Row> control_plane_limits() {
             "Largest message on the wire; a larger one is refused."),
       field("maxConcurrentStreams", &C::concurrent_streams_max, integer<std::uint32_t>(1, 100'000),
             "Streams of one connection at once; further calls wait."),
-      field("maxBatch", &C::batch_max, integer<std::uint32_t>(1, 100'000),
-            "Observations or outcomes in one report; a larger report is refused."),
-      field("maxRuntimeCounters", &C::runtime_counters_max, integer<std::uint32_t>(1, 1'048'576),
-            "Proxies in one runtime report; a larger report is refused."),
       field("maxProxiesPerWorker", &C::proxies_per_worker_max,
             integer<std::uint32_t>(1, limits::kProxiesPerWorkerMax),
             "Proxies that one worker may own; what does not fit stays unowned."),
@@ -80,7 +76,6 @@ Type<ControllerConfig> controller() {
                           "Where metrics and health are served."),
                 },
                 "Metrics and health."),
-      field("threads", &C::threads, threads(), "Threads for work that blocks."),
   }));
 }
 

@@ -97,12 +97,12 @@ TEST(CommandLineTest, HelpShowsGroupsDefaultsAndEnvironment) {
 TEST(CheckConfig, PrintsTheEffectiveConfigurationOrTheErrors) {
   std::ostringstream out;
   std::ostringstream err;
-  EXPECT_EQ(run_check_config(test::load("gateway: {errors: {revealProxy: true}}\n" + test::kRest),
-                             out, err),
+  EXPECT_EQ(run_check_config(
+                test::load("gateway: {retry: {unsafeBeforeSend: true}}\n" + test::kRest), out, err),
             0);
-  EXPECT_THAT(out.str(), HasSubstr("revealProxy: true"));
+  EXPECT_THAT(out.str(), HasSubstr("unsafeBeforeSend: true"));
   EXPECT_THAT(out.str(), HasSubstr("lease: 1m"));
-  EXPECT_THAT(err.str(), HasSubstr("test.yaml:1:33: warning: gateway.errors.revealProxy"));
+  EXPECT_THAT(err.str(), HasSubstr("test.yaml:1:37: warning: gateway.retry.unsafeBeforeSend"));
 
   std::ostringstream no_out;
   std::ostringstream errors;

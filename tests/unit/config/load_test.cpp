@@ -300,7 +300,6 @@ TEST(Load, DangerousButLegalSettingsAreWarnings) {
   const auto loaded = load(R"yaml(cluster: {strict: false}
 gateway:
   target: {allowCIDRs: [127.0.0.1]}
-  errors: {revealProxy: true}
   retry: {unsafeBeforeSend: true}
   auth: {mode: usernamePassword}
 distribution: {auth: {mode: usernamePassword}}
@@ -316,20 +315,18 @@ routings:
             "test.yaml:1:19: warning: cluster.strict: dangerous combinations are not refused\n"
             "test.yaml:3:24: warning: gateway.target.allowCIDRs: clients may reach these ranges "
             "although they are denied otherwise\n"
-            "test.yaml:4:25: warning: gateway.errors.revealProxy: clients see the addresses of "
-            "proxies\n"
-            "test.yaml:5:29: warning: gateway.retry.unsafeBeforeSend: a POST may be sent to a "
+            "test.yaml:4:29: warning: gateway.retry.unsafeBeforeSend: a POST may be sent to a "
             "second proxy when the first could not be reached\n"
-            "test.yaml:6:16: warning: gateway.auth.mode: no client has credentials.gateway: nobody "
+            "test.yaml:5:16: warning: gateway.auth.mode: no client has credentials.gateway: nobody "
             "gets in\n"
-            "test.yaml:7:29: warning: distribution.auth.mode: no client has "
+            "test.yaml:6:29: warning: distribution.auth.mode: no client has "
             "credentials.distribution: nobody gets in\n"
-            "test.yaml:9:67: warning: upstreams[0].provider.proxies[1]: this proxy stands here "
+            "test.yaml:8:67: warning: upstreams[0].provider.proxies[1]: this proxy stands here "
             "twice\n"
-            "test.yaml:10:5: warning: upstreams[1]: no routing uses it, and it is not extractable\n"
-            "test.yaml:10:47: warning: upstreams[1].provider.path: there is no file /no/such/file "
+            "test.yaml:9:5: warning: upstreams[1]: no routing uses it, and it is not extractable\n"
+            "test.yaml:9:47: warning: upstreams[1].provider.path: there is no file /no/such/file "
             "yet\n"
-            "test.yaml:13:5: warning: routings[1]: is never reached: routing all matches "
+            "test.yaml:12:5: warning: routings[1]: is never reached: routing all matches "
             "everything\n");
 }
 
