@@ -75,16 +75,14 @@ using Block = unsigned char __attribute__((vector_size(16)));
 using Hits = signed char __attribute__((vector_size(16)));  // -1 where a byte is hit, else 0
 inline constexpr int kBlock = 16;
 
-// Which byte is hit first; kBlock when none is.
-inline int first_hit(Hits hits) noexcept {
+// One bit for each byte, the first byte lowest.
+inline unsigned bits_of(Hits hits) noexcept {
 #ifdef __SSE2__
-  const auto bits = static_cast<unsigned>(_mm_movemask_epi8(std::bit_cast<__m128i>(hits)));
-  return bits == 0 ? kBlock : std::countr_zero(bits);
+  return static_cast<unsigned>(_mm_movemask_epi8(std::bit_cast<__m128i>(hits)));
 #else
-  for (int i = 0; i < kBlock; ++i) {
-    if (hits[i] != 0) return i;
-  }
-  return kBlock;
+  unsigned bits = 0;
+  for (unsigned i = 0; i < kBlock; ++i) bits |= hits[i] != 0 ? 1U << i : 0U;
+  return bits;
 #endif
 }
 
@@ -95,9 +93,12 @@ const char* scan(const char* p, const char* end, HitsOf hits, Stops stops) noexc
   while (end - p >= kBlock) {
     Block block;
     std::memcpy(&block, p, sizeof block);
-    const int hit = first_hit(hits(block));
-    p += hit;
-    if (hit == kBlock) continue;
+    const unsigned bits = bits_of(hits(block));
+    if (bits == 0) {
+      p += kBlock;  // not by way of `bits`: the next block must not wait for this one
+      continue;
+    }
+    p += std::countr_zero(bits);
     if (stops(*p)) return p;
     ++p;
   }
@@ -139,21 +140,24 @@ inline const char* find_target_end(const char* p, const char* end) noexcept {
 
 // Whether the token at p, as long as `wanted`, is that name in any case. `wanted` is of lower-case
 // letters and '-'; of the token bytes, setting the bit 0x20 maps only their own capitals onto them.
-template <std::size_t N>
-bool is_name(const char* p, const char (&wanted)[N]) noexcept {
-  constexpr std::size_t kSize = N - 1;
+inline bool is_name(const char* p, std::string_view wanted) noexcept {
   constexpr std::uint64_t kBits = 0x2020202020202020U;
+  const char* const w = wanted.data();
   std::uint64_t difference = 0;
-  std::size_t at = 0;
-  for (; at + 8 <= kSize; at += 8) {
+  const auto compare = [&](std::size_t at) {
     std::uint64_t a = 0;
     std::uint64_t b = 0;
     std::memcpy(&a, p + at, 8);
-    std::memcpy(&b, wanted + at, 8);
+    std::memcpy(&b, w + at, 8);
     difference |= (a | kBits) ^ b;
+  };
+  if (wanted.size() >= 8) {
+    for (std::size_t at = 0; at + 8 < wanted.size(); at += 8) compare(at);
+    compare(wanted.size() - 8);
+    return difference == 0;
   }
-  for (; at < kSize; ++at) {
-    difference |= static_cast<unsigned char>((p[at] | 0x20) ^ wanted[at]);
+  for (std::size_t at = 0; at < wanted.size(); ++at) {
+    difference |= static_cast<unsigned char>((p[at] | 0x20) ^ w[at]);
   }
   return difference == 0;
 }

@@ -156,22 +156,15 @@ Step ChunkedDecoder::step_data_end(std::string_view bytes) noexcept {
 }
 
 Step ChunkedDecoder::step_trailers(std::string_view bytes) noexcept {
-  for (;;) {
-    Field field;
-    switch (trailers_.next(bytes.data(), bytes.size(), field, refusal_)) {
-      case FieldLineReader::Result::NeedMore:
-        return {};
-      case FieldLineReader::Result::Refused:
-        phase_ = Phase::Refused;
-        return {ParseState::Refused, 0, {}};
-      case FieldLineReader::Result::Line:
-        if (!may_be_trailer(field.id)) return refuse(400, "field not allowed in a trailer");
-        break;
-      case FieldLineReader::Result::End:
-        phase_ = Phase::Done;
-        return {ParseState::Done, trailers_.position(), {}};
-    }
-  }
+  const ParseState state =
+      trailers_.read(bytes.data(), bytes.size(), refusal_, [this](const Field& field) {
+        if (may_be_trailer(field.id)) return true;
+        refusal_ = {400, "field not allowed in a trailer"};
+        return false;
+      });
+  if (state == ParseState::NeedMore) return {};
+  phase_ = state == ParseState::Done ? Phase::Done : Phase::Refused;
+  return {state, state == ParseState::Done ? trailers_.position() : 0, {}};
 }
 
 }  // namespace proxypool::net

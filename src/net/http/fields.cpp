@@ -4,16 +4,14 @@
 #include "proxypool/base/text.hpp"
 
 namespace proxypool::net {
-using Result = FieldLineReader::Result;
-
-Result FieldLineReader::refuse(Refusal& why, std::uint16_t status,
-                               std::string_view reason) noexcept {
+ParseState FieldLineReader::refuse(Refusal& why, std::uint16_t status,
+                                   std::string_view reason) noexcept {
   why = {status, reason};
-  return Result::Refused;
+  return ParseState::Refused;
 }
 
 // A wrong byte inside or behind a name.
-Result FieldLineReader::refuse_name(Refusal& why, char c) noexcept {
+ParseState FieldLineReader::refuse_name(Refusal& why, char c) noexcept {
   if (c == '\n') return refuse(why, 400, "line ends with a bare LF");
   if (c == '\r') return refuse(why, 400, "field line without a colon");
   if (is_blank(c)) return refuse(why, 400, "white space in or behind a field name");
@@ -21,7 +19,7 @@ Result FieldLineReader::refuse_name(Refusal& why, char c) noexcept {
 }
 
 // A wrong byte inside or behind a value.
-Result FieldLineReader::refuse_value(Refusal& why, char c) noexcept {
+ParseState FieldLineReader::refuse_value(Refusal& why, char c) noexcept {
   if (c == '\n') return refuse(why, 400, "line ends with a bare LF");
   return refuse(why, 400, "control character in a field value");
 }
@@ -32,21 +30,21 @@ void FieldLineReader::reset(std::size_t begin) noexcept {
   lines_ = 0;
 }
 
-Result FieldLineReader::empty_line(const char* base, const char* end, bool full,
-                                   Refusal& why) noexcept {
+ParseState FieldLineReader::empty_line(const char* base, const char* end, bool full,
+                                       Refusal& why) noexcept {
   const char* const line = base + line_at_;
-  if (line + 1 == end) return need_more(base, line, 0, full, why);
+  if (end - line < 2) return need_more(base, line, 0, full, why);
   if (line[1] != '\n') return refuse(why, 400, "bare CR");
   line_at_ += 2;
-  return Result::End;
+  return ParseState::Done;
 }
 
-Result FieldLineReader::need_more(const char* base, const char* p, std::uint32_t name_size,
-                                  bool full, Refusal& why) noexcept {
+ParseState FieldLineReader::need_more(const char* base, const char* p, std::uint32_t name_size,
+                                      bool full, Refusal& why) noexcept {
   if (full) return refuse(why, 431, "header section larger than 64 KiB");
   scan_at_ = static_cast<std::uint32_t>(p - base);
   name_size_ = name_size;
-  return Result::NeedMore;
+  return ParseState::NeedMore;
 }
 
 const Field* HeadFields::find(FieldId id) const noexcept {
@@ -120,17 +118,19 @@ bool HeadFields::read_connection(Refusal& why) noexcept {
 // What carries the framing and the host stays, whatever Connection says about it: dropping it would
 // change the meaning of the message on its way.
 bool HeadFields::mark_listed(std::string_view option) noexcept {
-  if (!is_token(option)) return false;
-  const char* const p = option.data();
-  bool* known = nullptr;
-  if (option.size() == 5 && is_name(p, "close")) known = &connection_.close;
-  if (option.size() == 10 && is_name(p, "keep-alive")) known = &connection_.keep_alive;
-  if (option.size() == 7 && is_name(p, "upgrade")) known = &connection_.upgrade;
-  if (option.size() == 2 && is_name(p, "te")) known = &connection_.te;
+  const auto is = [&](std::string_view known) {
+    return option.size() == known.size() && is_name(option.data(), known);
+  };
+  bool* const known = is("keep-alive") ? &connection_.keep_alive
+                      : is("close")    ? &connection_.close
+                      : is("upgrade")  ? &connection_.upgrade
+                      : is("te")       ? &connection_.te
+                                       : nullptr;
   if (known != nullptr) {
     *known = true;  // a field of that name is hop-by-hop by itself
     return true;
   }
+  if (!is_token(option)) return false;
   for (std::uint32_t i = 0; i < count_; ++i) {
     Field& field = fields_[i];
     if (field.id == FieldId::Host || field.id == FieldId::ContentLength ||

@@ -57,21 +57,12 @@ class HeadFields {
   // false refuses, and has set `why`.
   template <class F>
   ParseState read_fields(std::size_t size, Refusal& why, F&& on_field) {
-    for (;;) {
-      Field& field = count_ < fields_.size() ? fields_[count_] : overflow_;
-      switch (reader_.next(base_, size, field, why)) {
-        case FieldLineReader::Result::NeedMore:
-          return ParseState::NeedMore;
-        case FieldLineReader::Result::Refused:
-          return ParseState::Refused;
-        case FieldLineReader::Result::End:
-          size_ = static_cast<std::uint32_t>(reader_.position());
-          return ParseState::Done;
-        case FieldLineReader::Result::Line:
-          ++count_;
-          if (field.id != FieldId::Other && !on_field(field)) return ParseState::Refused;
-      }
-    }
+    const ParseState state = reader_.read(base_, size, why, [&](const Field& field) {
+      fields_[count_++] = field;
+      return field.id == FieldId::Other || on_field(field);
+    });
+    if (state == ParseState::Done) size_ = static_cast<std::uint32_t>(reader_.position());
+    return state;
   }
   void note_framing(const Field& field) noexcept;
   // Marks what Connection lists as hop-by-hop; false when it is no list of tokens.
@@ -89,7 +80,6 @@ class HeadFields {
   std::uint64_t content_length_ = 0;
   std::string_view framing_fault_;  // static text; the first fault of a framing field
   FieldLineReader reader_;
-  Field overflow_;
   std::array<Field, limits::kHeaderFieldsMax> fields_;
 };
 
