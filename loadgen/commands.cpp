@@ -7,7 +7,10 @@
 
 #include "config/problem.hpp"
 #include "loadgen/fixture.hpp"
+#include "loadgen/load.hpp"
 #include "loadgen/options.hpp"
+#include "loadgen/whole_file.hpp"
+#include "proxypool/base/text.hpp"
 #include "runtime/build_info.hpp"
 
 namespace proxypool::loadgen {
@@ -110,6 +113,140 @@ int fixture_command(std::span<const std::string> arguments) {
   return complain(status.error().message, usage ? kUsage : kFailed);
 }
 
+// --- http --------------------------------------------------------------------------------------
+
+constexpr std::size_t kBodyBytesMax = std::size_t{256} << 20U;
+
+struct HttpArguments {
+  LoadOptions load;
+  std::string json_file;
+  bool timed = false;
+  bool url_given = false;
+};
+
+Options::Setter url_into(Url& target, bool& given) {
+  return [&](std::string_view text) -> Status {
+    PP_TRY(target, parse_url(text));
+    given = true;
+    return ok();
+  };
+}
+
+Options::Setter proxy_into(std::optional<Url>& target) {
+  return [&target](std::string_view text) -> Status {
+    PP_TRY(Url proxy, parse_url(text));
+    if (proxy.scheme != "http") {
+      return Error{ErrorCode::InvalidArgument, Origin::Client, "a proxy's scheme is http"};
+    }
+    target = std::move(proxy);
+    return ok();
+  };
+}
+
+Options::Setter header_into(std::vector<Field>& target) {
+  return [&target](std::string_view text) -> Status {
+    const auto colon = text.find(':');
+    if (colon == 0 || colon == std::string_view::npos ||
+        text.find_first_of("\r\n") != std::string_view::npos) {
+      return Error{ErrorCode::InvalidArgument, Origin::Client, "write 'Name: value'"};
+    }
+    target.push_back(
+        {std::string(text.substr(0, colon)), std::string(trim(text.substr(colon + 1)))});
+    return ok();
+  };
+}
+
+Options::Setter statuses_into(std::vector<unsigned>& target) {
+  return [&target](std::string_view text) -> Status {
+    for (const auto part : split(text, ',')) {
+      unsigned status = 0;
+      PP_TRY([[maybe_unused]] Unit done, number_into(status, 100, 999)(part));
+      target.push_back(status);
+    }
+    return ok();
+  };
+}
+
+Options::Setter body_file_into(std::string& target) {
+  return [&target](std::string_view text) -> Status {
+    PP_TRY(target, read_whole_file(std::string(text), kBodyBytesMax));
+    return ok();
+  };
+}
+
+Options::Setter duration_of(HttpArguments& http) {
+  return [&http](std::string_view text) -> Status {
+    PP_TRY([[maybe_unused]] Unit done, duration_into(http.load.duration)(text));
+    http.timed = true;
+    return ok();
+  };
+}
+
+void describe_http(Options& options, HttpArguments& http) {
+  auto& load = http.load;
+  options.positional("URL", "what to ask for: http or https", url_into(load.url, http.url_given));
+  options.group("Load (closed loop)");
+  options.value("--requests", "N", "how many requests; excludes --duration", "",
+                number_into(load.requests, 1, UINT64_MAX));
+  options.value("--duration", "DURATION", "for how long", "10s", duration_of(http));
+  options.value("--concurrency", "N", "how many requests at a time", "16",
+                number_into(load.concurrency, 1, 65'535));
+  options.value("--threads", "N", "how many threads share them", "1",
+                number_into(load.threads, 1, 256));
+
+  options.group("Request");
+  options.value("--proxy", "URL",
+                "through this proxy, http://user:password@host:port; http in "
+                "absolute form, https by CONNECT",
+                "", proxy_into(load.proxy));
+  options.value("--method", "NAME", "method", load.method, text_into(load.method));
+  options.value("--header", "'NAME: VALUE'",
+                "further header, or another value for one that is sent "
+                "anyway; may be given many times",
+                "", header_into(load.headers));
+  options.value("--body", "TEXT", "request body", "", text_into(load.body));
+  options.value("--body-file", "PATH", "request body from a file", "", body_file_into(load.body));
+  options.flag("--keep-alive", "use connections again (the default)", load.keep_alive, true);
+  options.flag("--no-keep-alive", "a new connection for each request", load.keep_alive, false);
+  options.value("--timeout", "DURATION", "for a whole request, connecting included", "30s",
+                duration_into(load.timeout));
+
+  options.group("TLS");
+  options.flag("--insecure", "take any certificate", load.verify_tls, false);
+  options.value("--ca-file", "PATH", "trust these authorities (PEM)", "those of the system",
+                text_into(load.ca_file));
+
+  options.group("Report");
+  options.value("--expect-status", "LIST", "statuses that count as success, for example 200,404",
+                "all below 400", statuses_into(load.expected));
+  options.value("--count-header", "NAME", "count the values of this header of the answers", "",
+                text_into(load.count_header));
+  options.value("--json", "PATH", "write the report there as JSON, too", "",
+                text_into(http.json_file));
+}
+
+int http_command(std::span<const std::string> arguments) {
+  HttpArguments http;
+  Options options(
+      "proxy-loadgen http [options] URL",
+      "Sends HTTP requests in a closed loop and reports latencies and errors.\n"
+      "Exit code: 0 no request failed, 1 some did or it could not start, 2 wrong usage.");
+  describe_http(options, http);
+  if (const auto code = settle(options, arguments, "http")) return *code;
+  if (!http.url_given) return complain("no URL given\nTry 'proxy-loadgen http --help'.", kUsage);
+  if (http.timed && http.load.requests > 0) {
+    return complain("--requests and --duration exclude each other", kUsage);
+  }
+  const auto report = run_load(http.load);
+  if (!report) return complain(report.error().message, kFailed);
+  print(stdout, report_text(http.load, *report));
+  if (!http.json_file.empty()) {
+    const auto written = write_whole_file(http.json_file, report_json(http.load, *report));
+    if (!written) return complain(written.error().message, kFailed);
+  }
+  return report->failed == 0 ? kClean : kFailed;
+}
+
 struct Command {
   std::string_view name;
   std::string_view summary;
@@ -118,6 +255,8 @@ struct Command {
 constexpr std::array kCommands = {
     Command{"fixture", "plays a vendor API, forward proxies and an origin on loopback",
             fixture_command},
+    Command{"http", "sends HTTP requests in a closed loop, directly or through a proxy",
+            http_command},
 };
 
 std::string overview() {

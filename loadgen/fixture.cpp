@@ -7,11 +7,11 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "loadgen/fixture_json.hpp"
 #include "loadgen/fixture_state.hpp"
+#include "loadgen/whole_file.hpp"
 
 namespace proxypool::loadgen {
 namespace {
@@ -92,30 +92,18 @@ std::string proxy_url(const FixtureState& state, const FixtureProxy& proxy) {
   return "http://" + account + to_text(endpoint);
 }
 
-// Whole or not at all: readers wait for the file to appear.
-Status write_file(const std::string& path, const std::string& text) {
-  const std::string draft = path + ".new";
-  {
-    std::ofstream out(draft, std::ios::trunc);
-    out << text << std::flush;
-    if (!out) return start_error("cannot write " + draft);
-  }
-  if (std::rename(draft.c_str(), path.c_str()) != 0) return start_error("cannot write " + path);
-  return ok();
-}
-
 Status announce(const FixtureState& state) {
   const auto& options = state.options;
   if (!options.upstreams_file.empty()) {
     std::string lines;
     for (const auto& proxy : state.proxies) lines += proxy_url(state, *proxy) + "\n";
-    PP_TRY([[maybe_unused]] Unit done, write_file(options.upstreams_file, lines));
+    PP_TRY([[maybe_unused]] Unit done, write_whole_file(options.upstreams_file, lines));
   }
   const std::string line = ready_json(state).dump() + "\n";
   std::fputs(line.c_str(), stdout);
   std::fflush(stdout);
   if (!options.ready_file.empty()) {
-    PP_TRY([[maybe_unused]] Unit done, write_file(options.ready_file, line));
+    PP_TRY([[maybe_unused]] Unit done, write_whole_file(options.ready_file, line));
   }
   if (::isatty(STDERR_FILENO) == 0) return ok();
   const std::string host = "http://" + options.host + ":";

@@ -57,18 +57,23 @@ awaitable<IoError> Stream::fill() {
     buffer_.clear();
     if (buffer_.capacity() > kKeptBytes) buffer_.shrink_to_fit();
   }
+  if (tls_) co_return co_await fill_tls();
   for (;;) {
     IoError error;
     const auto bytes = socket_.receive(asio::buffer(scratch(), kReadBytes), 0, error);
     if (!error) {
-      buffer_.erase(0, std::exchange(begin_, 0));
-      buffer_.append(scratch(), bytes);
+      add(scratch(), bytes);
       co_return error;
     }
     if (error != asio::error::would_block && error != asio::error::try_again) co_return error;
     const auto [waited] = co_await socket_.async_wait(Tcp::socket::wait_read, kAsTuple);
     if (waited) co_return waited;
   }
+}
+
+void Stream::add(const char* bytes, std::size_t count) {
+  buffer_.erase(0, std::exchange(begin_, 0));
+  buffer_.append(bytes, count);
 }
 
 awaitable<IoError> Stream::fill_if_empty() {
@@ -85,6 +90,7 @@ void Stream::consume(std::size_t bytes) noexcept {
 }
 
 awaitable<IoError> Stream::write(std::string_view bytes) {
+  if (tls_) co_return co_await write_tls(bytes);
   IoError error;
   const auto sent = socket_.send(asio::buffer(bytes.data(), bytes.size()), 0, error);
   if (!error && sent == bytes.size()) co_return error;

@@ -31,6 +31,8 @@ using asio::awaitable;
 using Tcp = asio::ip::tcp;
 using IoError = boost::system::error_code;
 
+class ClientTls;
+
 // Starts a coroutine. An exception that reaches its end leaves through io_context::run().
 void spawn(const asio::any_io_executor& executor, awaitable<void> work);
 
@@ -41,6 +43,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream();
+
+  // Speaks TLS from now on, as a client of `host`.
+  awaitable<IoError> start_tls(std::shared_ptr<ClientTls> tls, std::string host);
 
   // Waits for bytes and adds them to the buffer; the end of input is asio::error::eof.
   awaitable<IoError> fill();
@@ -80,12 +85,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
  private:
   using Steady = std::chrono::steady_clock;
 
+  struct Tls;
+
+  awaitable<IoError> fill_tls();
+  awaitable<IoError> write_tls(std::string_view bytes);
+  void add(const char* bytes, std::size_t count);
   void watch_deadline();
 
   Tcp::socket socket_;
   asio::steady_timer timer_;
   Tcp::endpoint peer_;
   Tcp::endpoint local_;
+  std::shared_ptr<Tls> tls_;  // null: plain
   std::string buffer_;
   std::size_t begin_ = 0;  // of the unread part of buffer_
   Steady::time_point deadline_ = Steady::time_point::max();
