@@ -17,6 +17,11 @@ add_library(proxypool_options INTERFACE)
 target_compile_options(proxypool_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wold-style-cast -Wnon-virtual-dtor
   -Woverloaded-virtual -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 takes an engaged std::optional for uninitialised once it optimises (GCC bug 80635).
+  target_compile_options(proxypool_options INTERFACE
+    $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
+endif()
 
 if(PROXYPOOL_SANITIZE)
   string(REPLACE ";" "," sanitizers "${PROXYPOOL_SANITIZE}")
