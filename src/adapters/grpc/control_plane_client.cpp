@@ -34,7 +34,9 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, ms(options.reconnect_min));
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ms(options.reconnect_max));
+  // The limit of one attempt, in spite of its name. An attempt advances only while some call polls,
+  // so it must outlive the pause between two calls.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 60'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, ms(options.reconnect_max));
   // A fixed, small window: a reader that stops is felt by the writer after 64 KiB, not after 5 MB.
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -216,6 +218,7 @@ class Calls {
     In in;
     encode(value, in);
     Out out;
+    await_attempt(deadline);
     grpc::ClientContext context;
     set_deadline(context, std::min(deadline.left(clock_.now()), options_.call_time_max));
     const grpc::Status status = method(&context, in, &out);
@@ -224,6 +227,15 @@ class Calls {
   }
 
  private:
+  // After a failure a call is answered at once with that old failure, although the next attempt to
+  // connect is due or under way. Polls until it has succeeded, for a short while.
+  void await_attempt(Deadline deadline) const {
+    if (channel_->GetState(true) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
+    const nanoseconds left = deadline.left(clock_.now());
+    const nanoseconds budget = std::min<nanoseconds>(left, options_.reconnect_wait);
+    channel_->WaitForConnected(gpr_time_from_nanos(budget.count(), GPR_TIMESPAN));
+  }
+
   const ClientOptions options_;
   const Clock& clock_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -25,6 +25,7 @@ struct ClientOptions {
   nanoseconds call_time_max = seconds(30);  // where the caller's deadline is later
   milliseconds reconnect_min{200};          // pauses between attempts to connect
   milliseconds reconnect_max{2'000};
+  milliseconds reconnect_wait{500};  // how long a call waits for an attempt that is under way
 };
 
 // InvalidArgument: the address is not HOST:PORT of this machine. Does not connect yet. The clock
