@@ -199,13 +199,17 @@ std::optional<domain::Candidate> candidate_of(const config::MapConfig& map, cons
   return candidate;
 }
 
-Status take(Extracted& out, const config::MapConfig& map, const Record& record, WallTime now) {
+// `place` is the number of the line or record, from 1.
+Status take(Extracted& out, const config::MapConfig& map, const Record& record, std::size_t place,
+            WallTime now) {
   if (++out.records > limits::kVendorRecordsMax) {
     return bad("more than " + std::to_string(limits::kVendorRecordsMax) + " records");
   }
   auto candidate = candidate_of(map, record, now);
   if (candidate) out.candidates.push_back(*std::move(candidate));
-  if (!candidate) ++out.invalid;
+  if (!candidate && out.invalid++ == 0) {
+    out.first_invalid = (record.value == nullptr ? "line " : "record ") + std::to_string(place);
+  }
   return ok();
 }
 
@@ -234,12 +238,12 @@ bool too_deep(std::string_view text) {
 Result<Extracted> extract_lines(std::string_view text, const config::MapConfig& map, WallTime now) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
   Extracted out;
-  while (!text.empty()) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
     const auto end = text.find('\n');
     const auto line = trim(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty() || line.front() == '#') continue;
-    PP_TRY(const Unit taken, take(out, map, {nullptr, line}, now));
+    PP_TRY(const Unit taken, take(out, map, {nullptr, line}, number, now));
     static_cast<void>(taken);
   }
   return out;
@@ -261,7 +265,7 @@ Result<Extracted> extract_json(std::string_view text, const config::RecordsConfi
   if (at->is_null()) return out;
   if (!at->is_array() && !at->is_object()) return bad("the records are neither list nor object");
   for (const json& record : *at) {
-    PP_TRY(const Unit taken, take(out, map, {&record, {}}, now));
+    PP_TRY(const Unit taken, take(out, map, {&record, {}}, out.records + 1, now));
     static_cast<void>(taken);
   }
   return out;

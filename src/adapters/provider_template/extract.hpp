@@ -22,6 +22,7 @@ namespace proxypool::provider_template {
 struct Extracted {
   std::uint32_t records = 0;
   std::uint32_t invalid = 0;
+  std::string first_invalid;  // where, for a person: "line 3", "record 2"; empty: none is invalid
   std::vector<domain::Candidate> candidates;
 };
 

@@ -53,9 +53,17 @@ FetchAnswer answer_of(Extracted extracted, bool allow_private) {
   answer.candidates = std::move(extracted.candidates);
   if (!allow_private) answer.refused_private = drop_private(answer.candidates);
   answer.invalid += answer.refused_private;
-  if (answer.candidates.empty() && answer.records > 0) {
-    answer.detail = "none of " + std::to_string(answer.records) +
-                    " records was a usable proxy; check provider.map and allowPrivateAddresses";
+  if (answer.invalid > 0) {
+    answer.detail = std::to_string(answer.invalid) + " of " + std::to_string(answer.records) +
+                    " records are no usable proxies";
+    if (!extracted.first_invalid.empty()) {
+      answer.detail += "; " + extracted.first_invalid + " is the first that cannot be read" +
+                       ", see provider.map and the forms of a list line";
+    }
+    if (answer.refused_private > 0) {
+      answer.detail += "; " + std::to_string(answer.refused_private) +
+                       " have private addresses, see allowPrivateAddresses";
+    }
   }
   return answer;
 }

@@ -49,6 +49,7 @@ TEST(ExtractLines, EachLineIsAProxyAndCommentsAreNone) {
   ASSERT_TRUE(out);
   EXPECT_EQ(out->records, 4U);
   EXPECT_EQ(out->invalid, 1U);
+  EXPECT_EQ(out->first_invalid, "line 6");
   ASSERT_EQ(out->candidates.size(), 3U);
   EXPECT_EQ(out->candidates[0].endpoint,
             (domain::Endpoint{domain::Scheme::Http, "192.0.2.1", 8080}));
@@ -132,6 +133,7 @@ TEST(ExtractJson, ARecordThatIsNoProxyIsCountedAndNothingElse) {
                         map);
   EXPECT_EQ(out.records, 11U);
   EXPECT_EQ(out.invalid, 11U);
+  EXPECT_EQ(out.first_invalid, "record 1");
   map.scheme = item({"scheme"});
   EXPECT_EQ(json(R"([{"ip":"192.0.2.1","port":1,"scheme":"socks5"}])", map).invalid, 1U);  // C8
 }
