@@ -7,20 +7,26 @@
 #                                        host:port[:user:pass], one a line
 #   deploy/local/run.sh --config FILE    with a whole configuration of yours
 #   … --once                             stop after the first proven request: 0, or 1 with the reason
+#   … --port N                           the gateway at N, the other listeners at N+1 … N+6
+#   … --wait SECONDS                     how long to wait for a usable proxy; 30 without it
 #   … --skip-build                       use the programs of the last build
+#
+# Environment: PROXY_POOL_LOCAL_DIR, where state is kept (default .proxypool); PROXY_POOL_BIN, the
+# folder of the programs (default build/release/bin); PROXY_POOL_FIXTURE, further arguments for
+# proxy-loadgen fixture, for example "--fault *=refuse".
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 started_in=$PWD
 cd "$root"
 
-usage() { sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 fail() {
   echo "run.sh: $*" >&2
   exit 1
 }
 say() { echo "==> $*"; }
 
-once=no build=yes list= config=
+once=no build=yes list= config= port= patience=30
 while [ $# -gt 0 ]; do
   case $1 in
     --once) once=yes ;;
@@ -33,6 +39,11 @@ while [ $# -gt 0 ]; do
       [ "$1" = --proxies ] && list=$file || config=$file
       shift
       ;;
+    --port | --wait)
+      case ${2-} in '' | *[!0-9]* | ??????*) echo "run.sh: $1 needs a number" >&2; exit 2 ;; esac
+      [ "$1" = --port ] && port=$2 || patience=$2
+      shift
+      ;;
     --help | -h) usage; exit 0 ;;
     *) echo "run.sh: unknown option '$1'; see --help" >&2; exit 2 ;;
   esac
@@ -43,7 +54,12 @@ if [ -n "$list" ] && [ -n "$config" ]; then
   exit 2
 fi
 
-bin=$root/build/release/bin
+if [ -n "$port" ] && { [ -n "$config" ] || [ "$port" -lt 1024 ] || [ "$port" -gt 65529 ]; }; then
+  echo "run.sh: --port takes 1024 to 65529, and goes without --config, which names the ports itself" >&2
+  exit 2
+fi
+
+bin=${PROXY_POOL_BIN:-$root/build/release/bin}
 build_programs() {
   deploy/local/packages.sh build
   local free
@@ -108,7 +124,7 @@ died() {
   tail -n 15 "$work/$1.log" >&2
   local taken
   taken=$(grep -o 'address already in use[^"]*' -i "$work/$1.log" | head -n 1 || true)
-  [ -z "$taken" ] || echo "run.sh: a port is taken: stop what listens there (ss -ltnp shows it), or use --config with other ports" >&2
+  [ -z "$taken" ] || echo "run.sh: a port is taken: stop what listens there (ss -ltnp shows it), or choose others with --port N (in a --config file: its listen keys)" >&2
   exit 1
 }
 # wait_for SECONDS NAME COMMAND…: until the command succeeds, or NAME dies, or the time is over.
@@ -125,27 +141,41 @@ json() { python3 -c 'import json,sys; d=json.load(sys.stdin)
 for k in sys.argv[1].split("."): d=d[int(k)] if k.isdigit() else d[k]
 print(d)' "$1"; }
 
-listen() { # KEY DEFAULT: a listener's address out of the effective configuration
-  "$bin/proxy-controller" --config "$work/config.yaml" --check-config 2>/dev/null |
-    python3 -c 'import sys
-key, default = sys.argv[1:]
-path, found = [], default
-for line in sys.stdin:
+# The listeners' addresses out of the effective configuration, one a line.
+listeners() {
+  python3 -c 'import sys
+path, values = [], {}
+for line in open(sys.argv[1]):
     if not line.strip() or line.lstrip().startswith("#"): continue
     depth = (len(line) - len(line.lstrip())) // 2
     name, _, value = line.strip().partition(":")
     path[depth:] = [name]
-    if ".".join(path) == key: found = value.strip().strip("\"")
-print(found)' "$1" "$2"
+    values[".".join(path)] = value.strip().strip("\"")
+for key in sys.argv[2:]: print(values[key + ".listen"])' "$work/effective.yaml" \
+    gateway distribution admin gateway.metrics
 }
 
+listens() { (exec 3<>"/dev/tcp/${1%:*}/${1##*:}") 2>/dev/null; }
+
 write_config() {
+  local listen=
+  [ -z "$port" ] || listen="
+  listen: 127.0.0.1:$port
+  controlPlane: 127.0.0.1:$((port + 3))
+  metrics: {listen: 127.0.0.1:$((port + 4))}
+distribution: {listen: 127.0.0.1:$((port + 1))}
+admin: {listen: 127.0.0.1:$((port + 2))}
+controlPlane: {listen: 127.0.0.1:$((port + 3))}
+controller: {metrics: {listen: 127.0.0.1:$((port + 5))}}
+checker:
+  controlPlane: 127.0.0.1:$((port + 3))
+  metrics: {listen: 127.0.0.1:$((port + 6))}"
   cat >"$work/config.yaml" <<YAML
 # Written by run.sh; see configs/embedded.yaml for every key.
 storage: {stateDir: $1}
 gateway:
   # The demo's proxies and origin are on this machine; the target policy refuses that otherwise.
-  target: {allowCIDRs: [127.0.0.0/8]}
+  target: {allowCIDRs: [127.0.0.0/8]}$listen
 upstreams:
 $2
 routings:
@@ -157,8 +187,10 @@ YAML
 fixture_needed=yes
 [ -z "$config" ] || fixture_needed=no
 if [ $fixture_needed = yes ]; then
+  read -ra fixture_arguments <<<"${PROXY_POOL_FIXTURE-}"
   say "Starting the fixture: a vendor API, forward proxies and an origin on loopback"
-  start fixture "$bin/proxy-loadgen" fixture --proxies 6 --ttl 10m --ready-file "$work/fixture.json"
+  start fixture "$bin/proxy-loadgen" fixture --proxies 6 --ttl 10m --ready-file "$work/fixture.json" \
+    ${fixture_arguments[@]+"${fixture_arguments[@]}"}
   wait_for 10 fixture test -s "$work/fixture.json" || fail "the fixture did not start within 10 s"
   origin=$(json origin.url <"$work/fixture.json")
   vendor=$(json vendor.url <"$work/fixture.json")
@@ -183,18 +215,18 @@ else
     extraction: {reserve: 2}
     allowPrivateAddresses: true" fixture
 fi
-"$bin/proxy-controller" --config "$work/config.yaml" --check-config >/dev/null 2>"$work/check.log" ||
+"$bin/proxy-controller" --config "$work/config.yaml" --check-config \
+  >"$work/effective.yaml" 2>"$work/check.log" ||
   { cat "$work/check.log" >&2; fail "the configuration is wrong; mend what is listed above"; }
+
+mapfile -t addresses < <(listeners)
+gateway=${addresses[0]} distribution=${addresses[1]} admin=${addresses[2]} metrics=${addresses[3]}
 
 say "Starting controller, checker and gateway"
 start controller "$bin/proxy-controller" --config "$work/config.yaml"
+wait_for 30 controller listens "$admin" || fail "the controller does not answer after 30 s"
 start checker "$bin/proxy-checker" --config "$work/config.yaml"
 start gateway "$bin/proxy-gateway" --config "$work/config.yaml" --worker-id local
-gateway=$(listen gateway.listen 127.0.0.1:8080)
-distribution=$(listen distribution.listen 127.0.0.1:8081)
-admin=$(listen admin.listen 127.0.0.1:8082)
-metrics=$(listen gateway.metrics.listen 127.0.0.1:9101)
-
 ready() { curl -fsS --max-time 2 "http://$metrics/readyz"; }
 usable() {
   for name in controller checker gateway; do alive $name || died $name; done
@@ -202,12 +234,14 @@ usable() {
     awk '/^proxypool_gateway_proxies / {n = $2} END {exit !(n > 0)}'
 }
 wait_for 30 gateway ready || fail "the gateway is not ready after 30 s: $(curl -s "http://$metrics/readyz")"
-if ! wait_for 30 gateway usable; then
-  echo "run.sh: no proxy is usable after 30 s. What the controller says:" >&2
+if ! wait_for "$patience" gateway usable; then
+  echo "run.sh: no proxy is usable after $patience s. What the controller says:" >&2
   curl -s "http://$admin/v1/status" | python3 -c 'import json,sys
 d = json.load(sys.stdin)
 for w in d["warnings"]: print("  warning:", w)
-for u in d["upstreams"]: print("  upstream", u["id"], u["proxies"]["byState"], "last fetch:", u["fetch"].get("last"))' >&2
+for u in d["upstreams"]:
+    print("  upstream", u["id"], u["proxies"]["byState"], "last fetch:", u["fetch"].get("last"))
+    if sum(u["proxies"]["byState"].values()): print("  its proxies are known, but none passed its check: none of them answers, or none may be reached from here")' >&2
   exit 1
 fi
 
