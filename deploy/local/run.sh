@@ -119,23 +119,31 @@ start() {
   pids[$name]=$!
 }
 alive() { kill -0 "${pids[$1]}" 2>/dev/null; }
+remedy() {
+  echo "stop what listens there (ss -ltnp shows it), or choose other ports with --port N (in a --config file: its listen keys)"
+}
 died() {
   echo "run.sh: $1 ended; its last lines:" >&2
   tail -n 15 "$work/$1.log" >&2
   local taken
   taken=$(grep -o 'address already in use[^"]*' -i "$work/$1.log" | head -n 1 || true)
-  [ -z "$taken" ] || echo "run.sh: a port is taken: stop what listens there (ss -ltnp shows it), or choose others with --port N (in a --config file: its listen keys)" >&2
+  [ -z "$taken" ] || echo "run.sh: a port is taken: $(remedy)" >&2
   exit 1
 }
-# wait_for SECONDS NAME COMMAND…: until the command succeeds, or NAME dies, or the time is over.
+all_alive() {
+  local name
+  for name in "${!pids[@]}"; do alive "$name" || died "$name"; done
+}
+# wait_for SECONDS COMMAND…: until the command succeeds, or a program dies, or the time is over.
 wait_for() {
-  local until=$((SECONDS + $1)) name=$2
-  shift 2
+  local until=$((SECONDS + $1))
+  shift
   until "$@" >/dev/null 2>&1; do
-    alive "$name" || died "$name"
+    all_alive
     [ $SECONDS -lt $until ] || return 1
     sleep 0.1
   done
+  all_alive
 }
 json() { python3 -c 'import json,sys; d=json.load(sys.stdin)
 for k in sys.argv[1].split("."): d=d[int(k)] if k.isdigit() else d[k]
@@ -191,7 +199,7 @@ if [ $fixture_needed = yes ]; then
   say "Starting the fixture: a vendor API, forward proxies and an origin on loopback"
   start fixture "$bin/proxy-loadgen" fixture --proxies 6 --ttl 10m --ready-file "$work/fixture.json" \
     ${fixture_arguments[@]+"${fixture_arguments[@]}"}
-  wait_for 10 fixture test -s "$work/fixture.json" || fail "the fixture did not start within 10 s"
+  wait_for 10 test -s "$work/fixture.json" || fail "the fixture did not start within 10 s"
   origin=$(json origin.url <"$work/fixture.json")
   vendor=$(json vendor.url <"$work/fixture.json")
 fi
@@ -222,19 +230,22 @@ fi
 mapfile -t addresses < <(listeners)
 gateway=${addresses[0]} distribution=${addresses[1]} admin=${addresses[2]} metrics=${addresses[3]}
 
+for address in "${addresses[@]}"; do
+  ! listens "$address" || fail "$address is taken: $(remedy)"
+done
+
 say "Starting controller, checker and gateway"
 start controller "$bin/proxy-controller" --config "$work/config.yaml"
-wait_for 30 controller listens "$admin" || fail "the controller does not answer after 30 s"
+wait_for 30 listens "$admin" || fail "the controller does not answer after 30 s"
 start checker "$bin/proxy-checker" --config "$work/config.yaml"
 start gateway "$bin/proxy-gateway" --config "$work/config.yaml" --worker-id local
 ready() { curl -fsS --max-time 2 "http://$metrics/readyz"; }
 usable() {
-  for name in controller checker gateway; do alive $name || died $name; done
   curl -fsS --max-time 2 "http://$metrics/metrics" |
     awk '/^proxypool_gateway_proxies / {n = $2} END {exit !(n > 0)}'
 }
-wait_for 30 gateway ready || fail "the gateway is not ready after 30 s: $(curl -s "http://$metrics/readyz")"
-if ! wait_for "$patience" gateway usable; then
+wait_for 30 ready || fail "the gateway is not ready after 30 s: $(curl -s "http://$metrics/readyz")"
+if ! wait_for "$patience" usable; then
   echo "run.sh: no proxy is usable after $patience s. What the controller says:" >&2
   curl -s "http://$admin/v1/status" | python3 -c 'import json,sys
 d = json.load(sys.stdin)
@@ -292,8 +303,6 @@ Proxy Pool is running. Paste any of these:
 Logs are in $work. Ctrl-C stops everything.
 TEXT
 while :; do
-  for name in "${!pids[@]}"; do
-    alive "$name" || died "$name"
-  done
+  all_alive
   sleep 0.5
 done
