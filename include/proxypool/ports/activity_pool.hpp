@@ -73,6 +73,7 @@ struct AdmitResult {
 struct UpstreamRules {
   bool enabled = true;
   milliseconds unhealthy_retention{600'000};  // then REMOVED (C5)
+  friend bool operator==(const UpstreamRules&, const UpstreamRules&) = default;
 };
 
 // Who holds a lease: a worker's session (rulings C9, C12, C17). The instance tells a reconnect (the

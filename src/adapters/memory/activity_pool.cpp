@@ -333,9 +333,11 @@ Result<std::uint32_t> MemoryPool::configure(const UpstreamId& upstream,
                                             const ports::UpstreamRules& rules, Deadline) {
   const StoreTime now = clock_.now();
   return state_.with([&](State& state) -> Result<std::uint32_t> {
-    const bool changed = state.table.rules(upstream).enabled != rules.enabled;
+    // Supply says the same four times a second; only a change is worth indexing every row anew.
+    const ports::UpstreamRules known = state.table.rules(upstream);
+    if (known == rules) return 0U;
     state.table.set_rules(upstream, rules);
-    if (!changed) return 0U;
+    if (known.enabled == rules.enabled) return 0U;
     std::uint32_t moved = 0;
     const std::set<ProxyId> ids = state.table.of_upstream(upstream);
     for (const ProxyId id : ids) {
