@@ -127,44 +127,12 @@ TimePoint SupplyService::step_vendor(TimePoint now) {
     return now + std::min<milliseconds>(backoff_.until - generation->now, kStoreRetry);
   }
 
-  domain::RefillPolicy policy;
-  policy.minimum = config_.pool.minimum;
-  policy.target = config_.pool.target;
-  policy.size_max = config_.pool.size_max;
-  policy.expected_per_call = config_.fetch.estimated_ips_per_call;
-  policy.slots_per_proxy = config_.pool.concurrency_max;
-  policy.in_flight_max = config_.fetch.in_flight_max;
-  domain::RefillInput input;
-  input.managed = inventory->managed;
-  input.slots = inventory->slots;
-  // What is not through its first check will be slots soon: it is as good as on its way.
-  input.pending = ledger->total_reserved + inventory->in_state(domain::ProxyState::Fetched) +
-                  inventory->in_state(domain::ProxyState::Checking);
-  input.managed -= std::min(input.managed, input.pending - ledger->total_reserved);
-  input.in_flight = ledger->in_flight;
-  if (config_.fetch.total_max != 0) {
-    const std::uint64_t used = ledger->total_spent + ledger->total_reserved;
-    input.total_left = config_.fetch.total_max - std::min(config_.fetch.total_max, used);
-  }
-  const auto decision = domain::decide_refill(policy, input, filling_);
-  filling_ = decision.filling;
-  reading_.with([&](ports::UpstreamReading& reading) { reading.stop = decision.stop; });
+  const auto decision = decide(*inventory, *ledger);
   if (decision.calls == 0) return now + kPoll;
-
-  ports::PermitRequest request;
-  request.upstream = config_.id;
-  request.leader = leader_name_;
-  request.term = *term_;
-  request.request_interval =
-      std::chrono::duration_cast<milliseconds>(config_.fetch.request_interval);
-  request.in_flight_max = config_.fetch.in_flight_max;
-  request.total_max = config_.fetch.total_max;
-  request.expected = config_.fetch.estimated_ips_per_call;
-  request.lifetime =
-      std::chrono::duration_cast<milliseconds>(config_.fetch.timeout) + 2 * kStoreBudget;
+  const ports::PermitRequest request = permit_request();
   const auto answer = deps_.coordination.acquire_permit(request, deadline);
   if (!answer) return now + kStoreRetry;
-  if (!answer->permit) return now + std::clamp(answer->retry_after, milliseconds{1}, kStoreRetry);
+  if (!answer->permit) return after_refusal(*answer, now);
 
   const auto wanted = std::min<std::uint64_t>(decision.proxies, request.expected);
   const domain::FetchOutcome outcome = fetch(static_cast<std::uint32_t>(wanted));
@@ -176,6 +144,69 @@ TimePoint SupplyService::step_vendor(TimePoint now) {
   backoff.longest = std::chrono::duration_cast<milliseconds>(config_.fetch.backoff.max);
   backoff_.add(outcome, backoff, after ? after->now : generation->now, deps_.random());
   return deps_.clock.now();
+}
+
+domain::RefillDecision SupplyService::decide(const domain::Inventory& inventory,
+                                             const ports::FetchLedger& ledger) {
+  domain::RefillPolicy policy;
+  policy.minimum = config_.pool.minimum;
+  policy.target = config_.pool.target;
+  policy.size_max = config_.pool.size_max;
+  policy.expected_per_call = config_.fetch.estimated_ips_per_call;
+  policy.slots_per_proxy = config_.pool.concurrency_max;
+  policy.in_flight_max = config_.fetch.in_flight_max;
+  domain::RefillInput input;
+  input.managed = inventory.managed;
+  input.slots = inventory.slots;
+  // What is not through its first check will be slots soon: it is as good as on its way.
+  input.pending = ledger.total_reserved + inventory.in_state(domain::ProxyState::Fetched) +
+                  inventory.in_state(domain::ProxyState::Checking);
+  input.managed -= std::min(input.managed, input.pending - ledger.total_reserved);
+  input.in_flight = ledger.in_flight;
+  if (config_.fetch.total_max != 0) {
+    const std::uint64_t used = ledger.total_spent + ledger.total_reserved;
+    input.total_left = config_.fetch.total_max - std::min(config_.fetch.total_max, used);
+  }
+  const auto decision = domain::decide_refill(policy, input, filling_);
+  filling_ = decision.filling;
+  reading_.with([&](ports::UpstreamReading& reading) { reading.stop = decision.stop; });
+  return decision;
+}
+
+ports::PermitRequest SupplyService::permit_request() const {
+  ports::PermitRequest request;
+  request.upstream = config_.id;
+  request.leader = leader_name_;
+  request.term = *term_;
+  request.request_interval =
+      std::chrono::duration_cast<milliseconds>(config_.fetch.request_interval);
+  request.in_flight_max = config_.fetch.in_flight_max;
+  request.total_max = config_.fetch.total_max;
+  request.expected = config_.fetch.estimated_ips_per_call;
+  request.lifetime =
+      std::chrono::duration_cast<milliseconds>(config_.fetch.timeout) + 2 * kStoreBudget;
+  return request;
+}
+
+TimePoint SupplyService::after_refusal(const ports::PermitAnswer& answer, TimePoint now) {
+  const auto stop = [this](domain::RefillStop why) {
+    reading_.with([&](ports::UpstreamReading& reading) { reading.stop = why; });
+  };
+  switch (answer.refusal) {
+    case ports::PermitRefusal::Interval:
+      return now + std::clamp(answer.retry_after, milliseconds{1}, kStoreRetry);
+    case ports::PermitRefusal::InFlight:
+      stop(domain::RefillStop::InFlight);
+      return now + kPoll;
+    case ports::PermitRefusal::TotalSpent:
+      // Something is left, but less than one call may bring.
+      stop(domain::RefillStop::TotalUsed);
+      return now + kStoreRetry;
+    case ports::PermitRefusal::NotLeader:
+      term_.reset();
+      return now + kStoreRetry;
+  }
+  return now + kStoreRetry;
 }
 
 domain::FetchOutcome SupplyService::fetch(std::uint32_t wanted) {

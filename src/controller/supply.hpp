@@ -57,6 +57,11 @@ class SupplyService {
   // Each answers when to come back.
   TimePoint step_list(TimePoint now);
   TimePoint step_vendor(TimePoint now);
+  domain::RefillDecision decide(const domain::Inventory& inventory,
+                                const ports::FetchLedger& ledger);
+  // REQUIRES: term_.
+  [[nodiscard]] ports::PermitRequest permit_request() const;
+  TimePoint after_refusal(const ports::PermitAnswer& answer, TimePoint now);
   Status become_leader(Deadline deadline);
   Status load_switches(Deadline deadline);
   // Calls the provider, admits what came, classifies. `answer_of` the vendor never leaves here.
