@@ -89,14 +89,13 @@ Controller::Controller(std::shared_ptr<const config::Config> config, ControllerI
       sessions_(
           worker_settings(*config_, identity_),
           {deps_.pool, deps_.registry, deps_.coordination, deps_.crypto, shared_, deps_.clock}),
-      health_(health_settings(*config_, identity_), {deps_.pool, deps_.registry, deps_.clock}),
-      extraction_(deps_.pool, deps_.clock),
+      health_(health_settings(*config_, identity_), config_,
+              {deps_.pool, deps_.registry, deps_.clock}),
+      extraction_(config_, deps_.pool, deps_.clock),
       ownership_(
           ownership_settings(*config_), deps_.pool, deps_.registry, deps_.coordination, deps_.clock,
           [this] { return owned_upstreams(); },
           [this](const UpstreamId& upstream) { return extraction_.shortage(upstream); }) {
-  health_.configure(config_);
-  extraction_.configure(config_);
   for (const config::UpstreamConfig& upstream : config_->upstreams) {
     SupplyDeps supply{deps_.pool,
                       deps_.coordination,

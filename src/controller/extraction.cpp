@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proxypool/base/assert.hpp"
+
 namespace proxypool::controller {
 
 namespace {
@@ -26,10 +28,14 @@ std::uint32_t count_max_of(const config::Config& config, const ClientName& name)
 
 }  // namespace
 
-ExtractionService::ExtractionService(ports::ActivityPool& pool, const Clock& clock)
-    : pool_(pool), clock_(clock) {}
+ExtractionService::ExtractionService(std::shared_ptr<const config::Config> config,
+                                     ports::ActivityPool& pool, const Clock& clock)
+    : pool_(pool), clock_(clock) {
+  configure(std::move(config));
+}
 
 void ExtractionService::configure(std::shared_ptr<const config::Config> config) {
+  PP_ASSERT(config != nullptr);
   state_.with([&](State& state) { state.config = std::move(config); });
 }
 
@@ -83,16 +89,15 @@ void ExtractionService::note(const domain::ExtractionCommand& command,
                              const domain::ExtractionResult& result) {
   constexpr seconds kRemembered{60};
   const TimePoint now = clock_.now();
-  const auto given = static_cast<std::uint32_t>(result.proxies.size());
   state_.with([&](State& state) {
     ExtractionCounters& counters = state.counters;
     ++counters.calls;
     counters.requested += command.count;
-    counters.returned += given;
     if (result.outcome == domain::ExtractionOutcome::Replayed) ++counters.replayed;
-    const bool served = result.outcome == domain::ExtractionOutcome::Done ||
-                        result.outcome == domain::ExtractionOutcome::Insufficient;
-    if (!served || given >= command.count) return;
+    const bool done = result.outcome == domain::ExtractionOutcome::Done;
+    if (done) counters.returned += result.proxies.size();
+    const bool served = done || result.outcome == domain::ExtractionOutcome::Insufficient;
+    if (!served || result.available >= command.count) return;
     ++counters.insufficient;
     for (const domain::ExtractionPolicy& policy : command.policies) {
       if (!policy.extractable) continue;
@@ -100,7 +105,7 @@ void ExtractionService::note(const domain::ExtractionCommand& command,
       if (!wanted.empty() && !holds(wanted, policy.upstream)) continue;
       Lack& lack = state.lacks[policy.upstream];
       const std::size_t before = now < lack.until ? lack.proxies : 0;
-      lack = {std::max<std::size_t>(command.count - given, before), now + kRemembered};
+      lack = {std::max<std::size_t>(command.count - result.available, before), now + kRemembered};
     }
   });
 }

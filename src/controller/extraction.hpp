@@ -33,9 +33,10 @@ struct ExtractionCounters {
 
 class ExtractionService final : public ports::Extractions {
  public:
-  ExtractionService(ports::ActivityPool& pool, const Clock& clock);
+  ExtractionService(std::shared_ptr<const config::Config> config, ports::ActivityPool& pool,
+                    const Clock& clock);
 
-  // The configuration that counts from now on.
+  // Another configuration counts from now on. REQUIRES: not null.
   void configure(std::shared_ptr<const config::Config> config);
 
   Result<domain::ExtractionResult> extract(domain::ExtractionCommand command,
@@ -55,7 +56,7 @@ class ExtractionService final : public ports::Extractions {
     TimePoint until;
   };
   struct State {
-    std::shared_ptr<const config::Config> config;
+    std::shared_ptr<const config::Config> config;  // never null
     std::map<UpstreamId, Lack> lacks;
     ExtractionCounters counters;
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proxypool/base/assert.hpp"
 #include "proxypool/domain/health/reducer.hpp"
 
 namespace proxypool::controller {
@@ -33,6 +34,14 @@ domain::HealthPolicy policy_of(const config::CheckConfig& check) {
   policy.failure_threshold = check.basic.failure_threshold;
   policy.success_threshold = check.basic.success_threshold;
   return policy;
+}
+
+milliseconds longest_probe(const config::Config& config) {
+  nanoseconds longest = config.check.basic.timeout;
+  for (const auto& upstream : config.upstreams) {
+    longest = std::max(longest, upstream.check.basic.timeout);
+  }
+  return ms(longest);
 }
 
 domain::CheckTask task_for(const config::Config& config, ports::DueCheck due) {
@@ -124,12 +133,16 @@ class HealthService::Session {
   Guarded<Data> data_;
 };
 
-HealthService::HealthService(HealthSettings settings, HealthDeps deps)
-    : settings_(std::move(settings)), deps_(deps) {}
+HealthService::HealthService(HealthSettings settings, std::shared_ptr<const config::Config> config,
+                             HealthDeps deps)
+    : settings_(std::move(settings)), deps_(deps) {
+  configure(std::move(config));
+}
 
 HealthService::~HealthService() = default;
 
 void HealthService::configure(std::shared_ptr<const config::Config> config) {
+  PP_ASSERT(config != nullptr);
   state_.with([&](State& state) { state.config = std::move(config); });
 }
 
@@ -218,7 +231,6 @@ TimePoint HealthService::step(TimePoint now) {
     for (const auto& [checker, session] : state.sessions) open.push_back(session);
     return std::tuple(state.config, std::move(open), state.leases.size());
   });
-  if (!config) return now + settings_.poll;
   std::size_t room = 0;
   for (const SessionPtr& session : sessions) room += session->room();
   const std::size_t limit = config->check.in_flight_max;
@@ -227,7 +239,7 @@ TimePoint HealthService::step(TimePoint now) {
 
   ports::CheckDemand demand;
   demand.count_max = static_cast<std::uint32_t>(room);
-  demand.lease = settings_.task_lease;
+  demand.lease = longest_probe(*config) + settings_.task_slack;
   auto due = deps_.pool.take_due_checks(demand, Deadline::after(now, settings_.store_budget));
   if (!due) return now + settings_.store_budget;
   // Round robin over the checkers that have room.
@@ -242,7 +254,7 @@ TimePoint HealthService::step(TimePoint now) {
     const SessionPtr& session = sessions[turn++ % sessions.size()];
     domain::CheckTask task = task_for(*config, std::move(check));
     state_.with([&](State& state) {
-      state.leases[task.task_id] = {session, now + settings_.task_lease};
+      state.leases[task.task_id] = {session, now + demand.lease};
       ++state.counters.tasks;
     });
     session->with([&](Session::Data& data) {

@@ -5,7 +5,8 @@
 // meanwhile. The pool hands out what is due by priority (new, suspect, routine), and no more than
 // the checkers can carry, so a back-log delays routine checks first.
 //
-// A task that is not answered within its lease is forgotten here and due again in the pool.
+// A task that is not answered within its lease is forgotten here and due again in the pool. The
+// lease leaves the longest configured probe its time, and more for the way there and back.
 //
 // Thread rule: any thread; step() one thread at a time.
 // Limits:      512 tasks a message; what the checkers declare as their maximum, up to
@@ -34,7 +35,7 @@ struct HealthSettings {
   std::string cluster_id;
   std::string environment;
   milliseconds session_ttl{60'000};
-  milliseconds task_lease{15'000};
+  milliseconds task_slack{10'000};  // a task's lease beyond the longest probe's timeout
   milliseconds poll{100};
   milliseconds store_budget{2'000};
 };
@@ -58,10 +59,11 @@ struct HealthCounters {
 
 class HealthService final : public ports::CheckerService {
  public:
-  HealthService(HealthSettings settings, HealthDeps deps);
+  HealthService(HealthSettings settings, std::shared_ptr<const config::Config> config,
+                HealthDeps deps);
   ~HealthService() override;
 
-  // The configuration that counts from now on.
+  // Another configuration counts from now on. REQUIRES: not null.
   void configure(std::shared_ptr<const config::Config> config);
 
   Result<ports::RegisterCheckerAnswer> register_checker(
@@ -84,7 +86,7 @@ class HealthService final : public ports::CheckerService {
     TimePoint until;
   };
   struct State {
-    std::shared_ptr<const config::Config> config;
+    std::shared_ptr<const config::Config> config;  // never null
     std::map<CheckerId, SessionPtr> sessions;
     std::unordered_map<std::uint64_t, Lease> leases;  // by task
     HealthCounters counters;
