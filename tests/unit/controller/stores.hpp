@@ -7,6 +7,7 @@
 #include <string>
 
 #include "adapters/crypto/openssl_crypto.hpp"
+#include "adapters/file/file_stores.hpp"
 #include "adapters/memory/memory_stores.hpp"
 #include "contract/pool_steps.hpp"
 #include "runtime/manual_clock.hpp"
@@ -35,6 +36,7 @@ class Stores {
   ports::ActivityPool& pool() { return *pool_; }
   ports::WorkerRegistry& registry() { return *registry_; }
   ports::Coordination& coordination() { return *coordination_; }
+  ports::ManagementStore& management() { return *management_; }
   ports::Crypto& crypto() { return *crypto_; }
   runtime::ManualClock& clock() { return clock_; }
   void advance(milliseconds duration) { clock_.advance(duration); }
@@ -47,6 +49,7 @@ class Stores {
     pool_ = *memory::make_activity_pool(options, {&notes_, nullptr}, clock_, *crypto_);
     registry_ = memory::make_worker_registry(clock_, *crypto_);
     coordination_ = memory::make_coordination(clock_, *crypto_);
+    management_ = *file::open_management_store(notes_);
   }
 
  private:
@@ -56,6 +59,7 @@ class Stores {
   std::unique_ptr<ports::ActivityPool> pool_;
   std::unique_ptr<ports::WorkerRegistry> registry_;
   std::unique_ptr<ports::Coordination> coordination_;
+  std::unique_ptr<ports::ManagementStore> management_;
 };
 
 }  // namespace proxypool::controller
