@@ -1,6 +1,7 @@
 // The read-only half of the Admin API.
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -172,6 +173,29 @@ std::optional<ProxyId> parse_id(std::string_view text) {
   return ProxyId(value);
 }
 
+// ?limit= and ?cursor= of a list.
+struct Page {
+  std::uint32_t limit = kPageDefault;
+  std::optional<std::string> cursor;
+};
+
+Page read_page(const Call& call, std::vector<net::ProblemEntry>& errors) {
+  Page page;
+  if (const auto given = call.request.parameter("limit")) {
+    const auto limit = parse_number<std::uint32_t>(*given);
+    if (!limit || *limit == 0 || *limit > kPageMax) {
+      errors.push_back({"limit", "must be 1 to 1000"});
+    }
+    page.limit = limit.value_or(kPageDefault);
+  }
+  if (const auto given = call.request.parameter("cursor")) page.cursor = std::string(*given);
+  return page;
+}
+
+Refusal bad_query(std::vector<net::ProblemEntry> errors) {
+  return {400, "validation_failed", "the query cannot be used", std::move(errors)};
+}
+
 std::variant<ports::ProxyQuery, Refusal> read_query(const Call& call) {
   ports::ProxyQuery query;
   std::vector<net::ProblemEntry> errors;
@@ -194,21 +218,13 @@ std::variant<ports::ProxyQuery, Refusal> read_query(const Call& call) {
     }
     if (!known) errors.push_back({"state", "'" + name + "' is no state"});
   }
-  query.limit = kPageDefault;
-  if (const auto given = call.request.parameter("limit")) {
-    const auto limit = parse_number<std::uint32_t>(*given);
-    if (!limit || *limit == 0 || *limit > kPageMax) {
-      errors.push_back({"limit", "must be 1 to 1000"});
-    }
-    query.limit = limit.value_or(kPageDefault);
-  }
-  if (const auto given = call.request.parameter("cursor")) {
-    query.after = parse_id(*given);
+  const Page page = read_page(call, errors);
+  query.limit = page.limit;
+  if (page.cursor) {
+    query.after = parse_id(*page.cursor);
     if (!query.after) errors.push_back({"cursor", "must be what an answer gave as nextCursor"});
   }
-  if (!errors.empty()) {
-    return Refusal{400, "validation_failed", "the query cannot be used", std::move(errors)};
-  }
+  if (!errors.empty()) return bad_query(std::move(errors));
   return query;
 }
 
@@ -227,6 +243,30 @@ json list_json(const Items& items, Render render) {
   json out{{"items", json::array()}};
   for (const auto& item : items) out["items"].push_back(render(item));
   return out;
+}
+
+// A page of a list that is at hand as a whole, in its own order. The cursor is the last id of the
+// page before; should that one be gone, the page begins after its place by name.
+template <class Items, class Name, class Render>
+Answer page_of(const Call& call, const Items& items, Name name, Render render) {
+  std::vector<net::ProblemEntry> errors;
+  const Page page = read_page(call, errors);
+  if (!errors.empty()) return bad_query(std::move(errors));
+  auto at = items.begin();
+  if (page.cursor) {
+    at = std::find_if(items.begin(), items.end(),
+                      [&](const auto& item) { return name(item) == *page.cursor; });
+    at = at != items.end() ? std::next(at)
+                           : std::find_if(items.begin(), items.end(), [&](const auto& item) {
+                               return name(item) > *page.cursor;
+                             });
+  }
+  json out{{"items", json::array()}};
+  for (; at != items.end() && out["items"].size() < page.limit; ++at) {
+    out["items"].push_back(render(*at));
+  }
+  if (at != items.end() && at != items.begin()) out["nextCursor"] = name(*std::prev(at));
+  return answer(out);
 }
 
 class Admin {
@@ -261,35 +301,34 @@ class Admin {
     return answer(out);
   }
 
-  Answer upstreams() {
-    return answer(list_json(needs_.readings.upstreams(budget()), upstream_json));
+  Answer upstreams(const Call& call) {
+    return page_of(call, needs_.readings.upstreams(budget()), name_of_upstream, upstream_json);
   }
   Answer upstream(const std::string& id) {
-    return one_of(
-        needs_.readings.upstreams(budget()), id, [](const auto& r) { return r.id.str(); },
-        upstream_json, "upstream");
+    return one_of(needs_.readings.upstreams(budget()), id, name_of_upstream, upstream_json,
+                  "upstream");
   }
-  Answer routings() { return answer(list_json(needs_.readings.routings(budget()), routing_json)); }
+  Answer routings(const Call& call) {
+    return page_of(call, needs_.readings.routings(budget()), name_of_routing, routing_json);
+  }
   Answer routing(const std::string& id) {
-    return one_of(
-        needs_.readings.routings(budget()), id, [](const auto& r) { return r.id.str(); },
-        routing_json, "routing");
+    return one_of(needs_.readings.routings(budget()), id, name_of_routing, routing_json, "routing");
   }
-  Answer workers() {
+  Answer workers(const Call& call) {
     const auto rows = needs_.readings.workers(budget());
     if (!rows) return refusal_of(rows.error());
-    return answer(list_json(*rows, worker_json));
+    return page_of(call, *rows, name_of_worker, worker_json);
   }
   Answer worker(const std::string& id) {
     const auto rows = needs_.readings.workers(budget());
     if (!rows) return refusal_of(rows.error());
-    return one_of(
-        *rows, id, [](const auto& r) { return r.worker.str(); }, worker_json, "worker");
+    return one_of(*rows, id, name_of_worker, worker_json, "worker");
   }
-  Answer checkers() {
+  Answer checkers(const Call& call) {
     const auto rows = needs_.readings.checkers(budget());
     if (!rows) return refusal_of(rows.error());
-    return answer(list_json(*rows, checker_json));
+    return page_of(
+        call, *rows, [](const auto& row) { return row.checker.str(); }, checker_json);
   }
 
   Answer proxies(const Call& call) {
@@ -333,6 +372,10 @@ class Admin {
             {"lastSeenAt", format_time(row.last_seen_at)}};
   }
 
+  static std::string name_of_upstream(const ports::UpstreamReading& r) { return r.id.str(); }
+  static std::string name_of_routing(const ports::RoutingReading& r) { return r.id.str(); }
+  static std::string name_of_worker(const ports::WorkerRow& row) { return row.worker.str(); }
+
   AdminNeeds needs_;
 };
 
@@ -344,13 +387,13 @@ void add_admin(Router& router, const Guard& guard, AdminNeeds needs) {
     router.add("GET", std::move(path), guard, std::move(handle));
   };
   get("/v1/status", [admin](Call&) { return admin->status(); });
-  get("/v1/upstreams", [admin](Call&) { return admin->upstreams(); });
+  get("/v1/upstreams", [admin](Call& call) { return admin->upstreams(call); });
   get("/v1/upstreams/{id}", [admin](Call& call) { return admin->upstream(call.captures["id"]); });
-  get("/v1/routings", [admin](Call&) { return admin->routings(); });
+  get("/v1/routings", [admin](Call& call) { return admin->routings(call); });
   get("/v1/routings/{id}", [admin](Call& call) { return admin->routing(call.captures["id"]); });
-  get("/v1/workers", [admin](Call&) { return admin->workers(); });
+  get("/v1/workers", [admin](Call& call) { return admin->workers(call); });
   get("/v1/workers/{id}", [admin](Call& call) { return admin->worker(call.captures["id"]); });
-  get("/v1/checkers", [admin](Call&) { return admin->checkers(); });
+  get("/v1/checkers", [admin](Call& call) { return admin->checkers(call); });
   get("/v1/proxies", [admin](Call& call) { return admin->proxies(call); });
   get("/v1/proxies/{id}", [admin](Call& call) { return admin->proxy(call.captures["id"]); });
 }
