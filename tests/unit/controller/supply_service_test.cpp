@@ -242,7 +242,7 @@ TEST_F(SupplyServiceTest, LivesComeFromTheVendorOrTheDefaultAndEndAtTheMaximum) 
 
 // CT-21: the first source keeps it; a later one counts a duplicate and prolongs nothing.
 TEST_F(SupplyServiceTest, AProxyThatIsKnownStaysWithItsFirstSource) {
-  vendor_.answer = [this] {
+  vendor_.answer = [] {
     FetchAnswer answer = proxies(1, 3);
     answer.candidates.push_back(candidate(3));  // twice in one answer
     answer.records = 4;
