@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/pool_decorator.hpp"
 #include "unit/controller/stores.hpp"
 
 namespace proxypool::controller {
@@ -250,6 +251,24 @@ TEST_F(ExtractionServiceTest, AReplayIsNotCountedAsGivenTwice) {
   EXPECT_EQ(second->proxies[0].proxy.id, first->proxies[0].proxy.id);
   EXPECT_EQ(service_->counters().returned, 2U);
   EXPECT_EQ(service_->counters().replayed, 1U);
+}
+
+// EX-4: the caller is told, and nothing is remembered as lacking.
+TEST_F(ExtractionServiceTest, AStoreThatIsAwayIsAnError) {
+  struct Away : test::PoolDecorator {
+    using PoolDecorator::PoolDecorator;
+    Result<domain::ExtractionResult> extract(const domain::ExtractionCommand&, Deadline) override {
+      return test::pool_is_away();
+    }
+  } pool(fixture_.pool());
+  ExtractionService service(std::make_shared<const config::Config>(config_), pool,
+                            fixture_.clock());
+  const auto result = service.extract(wanted(1), Deadline{});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::Unavailable);
+  EXPECT_EQ(service.counters().failed, 1U);
+  EXPECT_EQ(service.counters().calls, 0U);
+  EXPECT_EQ(service.shortage(UpstreamId("a")), 0U);
 }
 
 // Seed 000 §10: two extractors at once never share a proxy.

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/pool_decorator.hpp"
 #include "unit/controller/stores.hpp"
 
 namespace proxypool::controller {
@@ -343,6 +345,41 @@ TEST_F(HealthServiceTest, AStreamThatWasOpenedAgainGetsNothingOfTheOldOne) {
   advance(seconds(15));
   step();
   EXPECT_EQ(tasks(checker).size(), 1U);
+}
+
+// The pool takes a verdict only for the row that was read; then it is reached anew.
+TEST_F(HealthServiceTest, AProxyThatChangesMeanwhileIsJudgedAgain) {
+  struct Meddler : test::PoolDecorator {
+    using PoolDecorator::PoolDecorator;
+    Result<std::vector<bool>> write_health(const std::vector<ports::HealthWrite>& writes,
+                                           Deadline deadline) override {
+      if (times > 0) {
+        --times;
+        between();
+      }
+      return PoolDecorator::write_health(writes, deadline);
+    }
+    int times = 0;
+    std::function<void()> between;
+  } meddler(fixture_.pool());
+  HealthSettings settings;
+  settings.cluster_id = "c";
+  settings.environment = "e";
+  service_ =
+      std::make_unique<HealthService>(settings, std::make_shared<const config::Config>(config_),
+                                      HealthDeps{meddler, fixture_.registry(), fixture_.clock()});
+  Checker checker = enter("k");
+  admit(contract::batch("a", proxy_ids(1, 2)));
+  step();
+  meddler.times = 2;
+  meddler.between = [&] {  // the vendor brings one of them again
+    advance(milliseconds(1));
+    EXPECT_EQ(admit(contract::batch("a", proxy_ids(1, 1))).renewed, 1U);
+  };
+  ASSERT_TRUE(answer(checker, tasks(checker), true));
+  EXPECT_EQ(state(ProxyId(1)), ProxyState::Available);
+  EXPECT_EQ(state(ProxyId(2)), ProxyState::Available);
+  EXPECT_EQ(service_->counters().conflicts, 2U);
 }
 
 TEST_F(HealthServiceTest, WithoutACheckerNothingIsTaken) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/pool_decorator.hpp"
 #include "unit/controller/stores.hpp"
 
 namespace proxypool::controller {
@@ -266,6 +267,31 @@ TEST_F(OwnershipServiceTest, ARestartedWorkerGetsNothingOfItsPredecessorBeforeTh
   step();
   EXPECT_EQ(owned_by(before).size(), 18U);
   EXPECT_EQ(owned_by(after).size(), 0U);
+}
+
+TEST_F(OwnershipServiceTest, APlanThatTheStoreDidNotTakeIsTriedAgain) {
+  struct Away : test::PoolDecorator {
+    using PoolDecorator::PoolDecorator;
+    Result<std::vector<ProxyId>> assign(const ports::LeaseHolder& holder,
+                                        const std::vector<ProxyId>& ids, Epoch epoch,
+                                        milliseconds lease, Deadline deadline) override {
+      if (away) return test::pool_is_away();
+      return PoolDecorator::assign(holder, ids, epoch, lease, deadline);
+    }
+    bool away = true;
+  } pool(fixture_.pool());
+  OwnershipService service(
+      {}, pool, fixture_.registry(), fixture_.coordination(), fixture_.clock(),
+      [this] { return upstreams_; }, [](const UpstreamId&) { return 0U; });
+  const Worker one = enter("w1");
+  supply("a", proxy_ids(1, 10));
+  EXPECT_EQ(service.step(clock_now()), clock_now() + OwnershipSettings{}.refresh);
+  EXPECT_EQ(service.counters().failures, 1U);
+  EXPECT_EQ(service.counters().assigned, 0U);
+  pool.away = false;
+  advance(OwnershipSettings{}.refresh);
+  service.step(clock_now());
+  EXPECT_EQ(owned_by(one).size(), 9U);
 }
 
 TEST_F(OwnershipServiceTest, APlanIsMadeWhenSomethingChangedAndOtherwiseEveryFewSeconds) {
