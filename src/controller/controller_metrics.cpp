@@ -1,4 +1,6 @@
 // What a controller shows to Prometheus. Labels come from configuration and closed lists alone.
+#include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "controller/controller.hpp"
@@ -54,14 +56,35 @@ void register_upstream(const Controller& controller, const UpstreamId& id, Metri
       "proxypool_upstream_slots_unknown", "Places of proxies whose owner has not reported",
       [read] { return static_cast<double>(read().inventory.slots.unknown); }, labels);
   metrics.gauge_from(
+      "proxypool_upstream_enabled", "Whether it is enabled by configuration and operator",
+      [read] { return read().enabled ? 1.0 : 0.0; }, labels);
+  metrics.gauge_from(
       "proxypool_upstream_backoff_seconds", "How long the vendor is left alone",
       [read] { return static_cast<double>(read().backoff_left.count()) / 1000; }, labels);
+}
+
+void register_fetches(const Controller& controller, const UpstreamId& id, Metrics& metrics) {
+  const auto read = [&controller, id] { return controller.upstream(id); };
+  const Metrics::Labels labels{{"upstream", id.str()}};
   for (const auto kind : {domain::FetchClass::Success, domain::FetchClass::Empty,
                           domain::FetchClass::DuplicateOnly, domain::FetchClass::Error}) {
     metrics.counter_from("proxypool_fetches_total", "Calls to vendors and readings of lists",
                          [read, kind] { return static_cast<double>(read().counters.of(kind)); },
                          {{"upstream", id.str()}, {"class", std::string(to_string(kind))}});
   }
+  for (std::size_t i = 1; i < domain::kFetchReasons; ++i) {
+    const auto reason = static_cast<domain::FetchReason>(i);
+    metrics.counter_from(
+        "proxypool_fetch_errors_total", "Calls and readings that failed, by reason",
+        [read, i] { return static_cast<double>(read().counters.errors_by_reason[i]); },
+        {{"upstream", id.str()}, {"reason", std::string(to_string(reason))}});
+  }
+  metrics.counter_from(
+      "proxypool_fetch_seconds_total", "Time spent in calls and readings",
+      [read] { return std::chrono::duration<double>(read().fetch_time).count(); }, labels);
+  metrics.gauge_from(
+      "proxypool_fetches_in_flight", "Calls to the vendor under way from here",
+      [read] { return read().fetching ? 1.0 : 0.0; }, labels);
   const auto fetched = [&](std::string_view name, std::string_view help,
                            std::uint64_t domain::FetchCounters::*member) {
     metrics.counter_from(
@@ -80,12 +103,24 @@ void register_upstream(const Controller& controller, const UpstreamId& id, Metri
           &domain::FetchCounters::expired_on_arrival);
 }
 
+// Peers whose session stands. A registry that does not answer shows none.
+void register_workers(Controller& controller, Metrics& metrics) {
+  metrics.gauge_from("proxypool_workers_live", "Gateways whose session stands", [&controller] {
+    const auto rows = controller.workers(Deadline{});
+    if (!rows) return 0.0;
+    return static_cast<double>(
+        std::count_if(rows->begin(), rows->end(), [](const auto& row) { return row.live; }));
+  });
+}
+
 }  // namespace
 
 void register_metrics(Controller& controller, ports::Metrics& metrics) {
   for (const UpstreamId& id : controller.upstream_ids()) {
     register_upstream(controller, id, metrics);
+    register_fetches(controller, id, metrics);
   }
+  register_workers(controller, metrics);
   const Reading<WorkerSessionCounters> workers = [&] { return controller.worker_counters(); };
   using Workers = WorkerSessionCounters;
   counter(metrics, "proxypool_worker_registrations_total", "Sessions that workers opened", workers,
@@ -96,6 +131,9 @@ void register_metrics(Controller& controller, ports::Metrics& metrics) {
           &Workers::snapshots_rejected);
   counter(metrics, "proxypool_snapshot_extends_total", "Prolongations sent to workers", workers,
           &Workers::extends);
+  counter(metrics, "proxypool_snapshot_build_failures_total",
+          "Snapshots that could not be built because a store did not answer", workers,
+          &Workers::build_failures);
   counter(metrics, "proxypool_runtime_reports_refused_total", "Reports that lost their fence",
           workers, &Workers::reports_refused);
 
@@ -105,6 +143,8 @@ void register_metrics(Controller& controller, ports::Metrics& metrics) {
           &Ownership::assigned);
   counter(metrics, "proxypool_ownership_revoked_total", "Proxies asked back from workers",
           ownership, &Ownership::revoked);
+  counter(metrics, "proxypool_ownership_failures_total",
+          "Plans that failed because a store did not answer", ownership, &Ownership::failures);
   metrics.gauge_from("proxypool_ownership_unplaced", "Proxies for which no worker had room",
                      [&] { return static_cast<double>(controller.ownership_counters().unplaced); });
 
@@ -116,6 +156,9 @@ void register_metrics(Controller& controller, ports::Metrics& metrics) {
   counter(metrics, "proxypool_check_failed_total", "Checks that failed", health, &Health::failed);
   counter(metrics, "proxypool_check_ignored_total", "Observations that came late or twice", health,
           &Health::ignored);
+  counter(metrics, "proxypool_check_conflicts_total",
+          "Verdicts that were reached anew because the proxy had changed", health,
+          &Health::conflicts);
   counter(metrics, "proxypool_check_lost_total", "Checks that no checker answered in time", health,
           &Health::lost);
   metrics.gauge_from("proxypool_checks_in_flight", "Checks given out and not yet answered",
@@ -133,6 +176,9 @@ void register_metrics(Controller& controller, ports::Metrics& metrics) {
           &Extraction::returned);
   counter(metrics, "proxypool_extraction_insufficient_total",
           "Extractions that got less than they asked for", extraction, &Extraction::insufficient);
+  counter(metrics, "proxypool_extraction_failures_total",
+          "Extractions that failed because a store did not answer", extraction,
+          &Extraction::failed);
 }
 
 }  // namespace proxypool::controller

@@ -211,8 +211,13 @@ TimePoint SupplyService::after_refusal(const ports::PermitAnswer& answer, TimePo
 
 domain::FetchOutcome SupplyService::fetch(std::uint32_t wanted) {
   const TimePoint now = deps_.clock.now();
+  reading_.with([](ports::UpstreamReading& reading) { reading.fetching = true; });
   ports::FetchAnswer answer = provider_->fetch({wanted, deps_.clock.wall_now()},
                                                Deadline::after(now, config_.fetch.timeout));
+  reading_.with([&](ports::UpstreamReading& reading) {
+    reading.fetching = false;
+    reading.fetch_time += deps_.clock.now() - now;
+  });
   detail_ = answer.detail;
   domain::FetchOutcome outcome;
   outcome.retry_after = answer.retry_after;

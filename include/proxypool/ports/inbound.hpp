@@ -47,6 +47,8 @@ struct UpstreamReading {
   domain::FetchOutcome last;
   std::string last_detail;
   std::optional<WallTime> last_fetch_at;  // none: not fetched yet
+  nanoseconds fetch_time{0};              // spent in calls, since the start of the process
+  bool fetching = false;                  // a call is under way
   std::uint32_t empty_in_a_row = 0;
   std::uint32_t errors_in_a_row = 0;
   milliseconds backoff_left{0};

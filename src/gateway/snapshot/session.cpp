@@ -149,7 +149,9 @@ ports::SnapshotAck Session::apply(const ports::FullPush& push, TimePoint now) {
     ack.status = domain::AckStatus::Rejected;
     ack.reason = applied.error().message;
   }
+  const TimePoint done = clock_.now();
   state_.with([&](State& state) {
+    state.status.counters.apply_ns += static_cast<std::uint64_t>((done - now).count());
     if (!state.answer) return;
     ack.session = state.answer->session;
     if (ack.status != domain::AckStatus::Applied) {

@@ -45,6 +45,7 @@ struct SessionCounters {
   std::uint64_t registrations = 0;
   std::uint64_t snapshots_applied = 0;
   std::uint64_t snapshots_rejected = 0;
+  std::uint64_t apply_ns = 0;  // spent on snapshots, from their arrival to their use
   std::uint64_t extends = 0;
   std::uint64_t reports = 0;
   std::uint64_t failures = 0;  // calls and streams that ended with an error

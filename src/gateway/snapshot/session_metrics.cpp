@@ -47,6 +47,15 @@ void register_metrics(const Session& session, ViewSink& views, const Clock& cloc
           &SessionCounters::snapshots_applied);
   counter("proxypool_snapshots_refused_total", "Snapshots that were refused as a whole",
           &SessionCounters::snapshots_rejected);
+  metrics.counter_from("proxypool_snapshot_apply_seconds_total",
+                       "Time spent on snapshots, from their arrival to their use", [&session] {
+                         return static_cast<double>(session.status().counters.apply_ns) * 1e-9;
+                       });
+  metrics.gauge_from("proxypool_snapshot_version", "Counter of the snapshot that is served",
+                     [&session] {
+                       const auto version = session.status().version;
+                       return version ? static_cast<double>(version->counter) : 0.0;
+                     });
   counter("proxypool_snapshot_extensions_total", "Extensions of the validity",
           &SessionCounters::extends);
   metrics.gauge_from("proxypool_gateway_proxies", "Proxies of the view that may be used", [&views] {

@@ -211,6 +211,7 @@ TEST_F(AdminPages, EveryListHasPages) {
   EXPECT_EQ(walk("/v1/workers", 1'000).size(), 12U);
   EXPECT_EQ(walk("/v1/workers", 5), walk("/v1/workers", 1'000));
   EXPECT_EQ(walk("/v1/workers", 6).size(), 12U);
+  EXPECT_EQ(page("/v1/workers", {{"limit", "5"}})["items"].size(), 5U);
   EXPECT_EQ(walk("/v1/upstreams", 1), (std::vector<std::string>{"one", "two"}));
   EXPECT_EQ(walk("/v1/routings", 1), (std::vector<std::string>{"to-one", "to-two"}));
   EXPECT_TRUE(walk("/v1/checkers", 1).empty());

@@ -283,6 +283,20 @@ TEST_F(SupplyServiceTest, AnotherPasswordMakesAnotherProxy) {
   EXPECT_NE(rows()[0].leased.proxy.credential_version, rows()[1].leased.proxy.credential_version);
 }
 
+TEST_F(SupplyServiceTest, TheTimeThatCallsTakeIsSummedUp) {
+  vendor_.answer = [this] {
+    EXPECT_TRUE(reading().fetching);
+    advance(milliseconds(150));
+    return FetchAnswer{};
+  };
+  begin();
+  service_->step(fixture_.clock().now());
+  advance(seconds(1));
+  service_->step(fixture_.clock().now());
+  EXPECT_EQ(reading().fetch_time, milliseconds(300));
+  EXPECT_FALSE(reading().fetching);
+}
+
 // CT-12: empty counts towards moving on, only duplicates and success end it, an error says nothing.
 TEST_F(SupplyServiceTest, EmptyIsNotBroken) {
   begin();
