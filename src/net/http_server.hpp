@@ -32,6 +32,9 @@ struct HttpServerOptions {
   nanoseconds header_deadline = seconds{10};  // from the first byte; no byte extends it
   nanoseconds body_deadline = seconds{30};    // for the whole body, and for taking the answer
   nanoseconds idle_timeout = seconds{75};
+  // Names a request that the server itself refuses, from as much of it as was read; none: such
+  // answers carry no X-Request-Id. On the loop's thread.
+  std::function<std::string(const HttpRequest& request)> request_id = nullptr;
 };
 
 class HttpServer;

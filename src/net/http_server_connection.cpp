@@ -130,14 +130,14 @@ bool HttpServer::Connection::begin_body() {
   request_.method = head.method();
   request_.method_text = head.method_text();
   request_.peer = peer_;
+  for (const Field& field : head.fields()) {
+    request_.fields.emplace_back(head.name(field), head.value(field));
+  }
   const bool asterisk = head.form() == TargetForm::Asterisk;
   if (head.form() == TargetForm::Authority ||
       !take_target(asterisk ? head.target() : head.path_and_query(), request_)) {
     fail(400, "bad_request", "the request target is no path of this server");
     return true;
-  }
-  for (const Field& field : head.fields()) {
-    request_.fields.emplace_back(head.name(field), head.value(field));
   }
   body_left_ = head.framing() == Framing::Length ? head.content_length() : 0;
   if (body_left_ > server_.options_.body_bytes_max) {
@@ -196,7 +196,7 @@ bool HttpServer::Connection::take_chunked() {
 void HttpServer::Connection::begin_work() {
   state_ = State::Working;
   deadline_.cancel();
-  server_.dispatch(id_, std::move(request_));
+  server_.dispatch(id_, std::exchange(request_, {}));
 }
 
 void HttpServer::Connection::answer(HttpResponse response) {
@@ -207,7 +207,11 @@ void HttpServer::Connection::answer(HttpResponse response) {
 void HttpServer::Connection::fail(int status, std::string_view code, std::string_view detail) {
   close_ = true;
   Problem problem{.status = status, .code = std::string(code), .detail = std::string(detail)};
-  send(problem_response(problem));
+  const auto& name = server_.options_.request_id;
+  if (name) problem.request_id = name(request_);
+  HttpResponse response = problem_response(problem);
+  if (name) response.fields.emplace_back("X-Request-Id", problem.request_id);
+  send(response);
 }
 
 void HttpServer::Connection::send(const HttpResponse& response) {

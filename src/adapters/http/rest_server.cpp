@@ -28,10 +28,16 @@ class LoopServer final : public RestServer {
   Status start() override {
     PP_TRY(net::UniqueFd listener, net::listen_tcp(listen_));
     pool_ = std::make_unique<runtime::BlockingPool>(name_, kThreads, kWaitingMax);
+    net::HttpServerOptions options;
+    options.request_id = [this](const net::HttpRequest& request) {
+      return router_->request_id(request);
+    };
     server_ = std::make_unique<net::HttpServer>(
-        loop_, std::move(listener), [this](net::HttpRequest request, net::Responder responder) {
+        loop_, std::move(listener),
+        [this](net::HttpRequest request, net::Responder responder) {
           serve(std::move(request), std::move(responder));
-        });
+        },
+        std::move(options));
     port_ = server_->port();
     thread_ = std::thread([this] {
       runtime::name_this_thread(name_);
@@ -78,7 +84,7 @@ class LoopServer final : public RestServer {
     if (pool_->try_run([job] { (*job)(); })) return;
     Refusal refusal{503, "overloaded", "too many requests are waiting"};
     refusal.fields.emplace_back("Retry-After", "1");
-    job->responder.answer(refusal_response(refusal, ""));
+    job->responder.answer(router_->refuse(job->request, refusal));
   }
 
   const std::string name_;

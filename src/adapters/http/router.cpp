@@ -89,6 +89,13 @@ net::HttpResponse Router::handle(const net::HttpRequest& request) const {
   return response;
 }
 
+net::HttpResponse Router::refuse(const net::HttpRequest& request, const Refusal& refusal) const {
+  const std::string id = request_id(request);
+  net::HttpResponse response = refusal_response(refusal, id);
+  response.fields.emplace_back("X-Request-Id", id);
+  return response;
+}
+
 net::HttpResponse refusal_response(const Refusal& refusal, const std::string& request_id) {
   net::Problem problem;
   problem.status = refusal.status;

@@ -48,6 +48,11 @@ class Router {
   void add(std::string method, std::string pattern, Guard guard, Handle handle);
 
   [[nodiscard]] net::HttpResponse handle(const net::HttpRequest& request) const;
+  // A refusal before any route is asked.
+  [[nodiscard]] net::HttpResponse refuse(const net::HttpRequest& request,
+                                         const Refusal& refusal) const;
+  // The request's own X-Request-Id when it is a good one, else a fresh one.
+  [[nodiscard]] std::string request_id(const net::HttpRequest& request) const;
 
  private:
   struct Route {
@@ -56,8 +61,6 @@ class Router {
     Guard guard;
     Handle handle;
   };
-
-  [[nodiscard]] std::string request_id(const net::HttpRequest& request) const;
 
   const ports::Crypto& crypto_;
   std::vector<Route> routes_;

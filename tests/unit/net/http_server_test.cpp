@@ -152,6 +152,33 @@ TEST(HttpServer, RefusesWithAProblemDocumentAndCloses) {
 }
 
 // An answer that closes must reach a client that is still sending (RFC 9112 §9.6).
+// What its owner calls a request is found in the head, as far as that was read.
+TEST(HttpServer, NamesTheRequestsThatItRefusesItself) {
+  HttpServerOptions options;
+  options.body_bytes_max = 10;
+  options.request_id = [](const HttpRequest& request) {
+    const auto given = request.field("x-request-id");
+    return given.empty() ? std::string("made") : std::string(given);
+  };
+  Running server(echo(), options);
+  const auto refused = [&](const std::string& request) {
+    auto client = server.client();
+    client.send(request);
+    return client.read_all();
+  };
+  const auto large = refused(
+      "POST / HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n"
+      "Content-Length: 11\r\n\r\n");
+  EXPECT_NE(large.find("X-Request-Id: mine\r\n"), std::string::npos) << large;
+  EXPECT_NE(large.find("\"requestId\":\"mine\""), std::string::npos) << large;
+  const auto garbage = refused("GET\t/ HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(garbage.find("X-Request-Id: made\r\n"), std::string::npos) << garbage;
+  // The request before has nothing to do with it.
+  const auto second =
+      refused("GET /a HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n\r\nG\t\r\n\r\n");
+  EXPECT_NE(second.find("X-Request-Id: made\r\n"), std::string::npos) << second;
+}
+
 TEST(HttpServer, LosesNoErrorAnswerToAReset) {
   Running server(echo(), {.body_bytes_max = 10});
   auto client = server.client();
