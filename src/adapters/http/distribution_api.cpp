@@ -90,8 +90,13 @@ void set_protocols(domain::ExtractionFilters& filters, const std::vector<std::st
 void set_places(domain::ExtractionFilters& filters, std::vector<std::string> countries,
                 Reader& reader) {
   for (std::string& country : countries) {
-    if (country.size() != 2) reader.fail("filters.countries", "each must have two letters");
-    filters.countries.push_back(upper(std::move(country)));
+    country = upper(std::move(country));
+    const bool letters =
+        std::all_of(country.begin(), country.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+    if (country.size() != 2 || !letters) {
+      reader.fail("filters.countries", "each must have two letters");
+    }
+    filters.countries.push_back(std::move(country));
   }
 }
 
@@ -214,6 +219,14 @@ std::variant<domain::ExtractionCommand, Refusal> read_query(const DistributionNe
   command.filters.cities = lowered(list_parameter(call, "cities"));
   command.filters.carriers = lowered(list_parameter(call, "carriers"));
   command.filters.upstreams = upstream_ids(list_parameter(call, "upstreams"));
+  for (const std::string& tag : list_parameter(call, "tags")) {
+    const auto colon = tag.find(':');
+    if (colon == std::string::npos) {
+      reader.fail("tags", "each must be KEY:VALUE");
+    } else {
+      command.filters.tags[tag.substr(0, colon)] = tag.substr(colon + 1);
+    }
+  }
   if (const auto value = number("minRemainingTtlSeconds")) {
     command.filters.min_remaining_ttl = seconds(*value);
   }
@@ -356,7 +369,9 @@ Answer preview(const DistributionNeeds& needs, Call& call) {
   if (!result) return extraction_refusal(result.error());
   if (auto refusal = outcome_refusal(*result)) return *refusal;
   const json out{{"available", result->available}, {"scanLimited", result->scan_limited}};
-  return net::json_response(200, out.dump());
+  net::HttpResponse response = net::json_response(200, out.dump());
+  response.fields.emplace_back("Cache-Control", "no-store");
+  return response;
 }
 
 }  // namespace
