@@ -172,8 +172,8 @@ class ServingCluster(Cluster):
         self.controller = self.start_controller(self.settings)
         self.control_port = self.controller.port("control plane")
         self.checker = self.start_checker(self.control_port)
-        self.gateway = self.start_gateway(
-            {"gateway": {"listen": ANYWHERE, "metrics": {"listen": ANYWHERE}}}, self.control_port)
+        self.gateway_settings = {"gateway": {"listen": ANYWHERE, "metrics": {"listen": ANYWHERE}}}
+        self.gateway = self.start_gateway(self.gateway_settings, self.control_port)
         self.distribution = self.controller.port("distribution")
         self.admin = self.controller.port("admin")
         self.proxy = self.gateway.port("gateway")
