@@ -42,13 +42,14 @@ Result<std::vector<ports::RejectedEntry>> ViewPublisher::apply(
   while (state_.with([&](State&) { return builder.step(kPiece); })) {
   }
   const auto view = state_.with([&](State&) { return builder.finish(); });
-  const std::uint64_t published = needs_.views.publish(view);
-  needs_.registry.extend(validity.until);
-  PP_TRY(const Unit taken, wait_for_readers(published));
+  PP_TRY(const Unit taken, swap(view));
   static_cast<void>(taken);
   const TimePoint lost_end = state_.with([&](State& state) {
     needs_.registry.adopt(*view);
     needs_.registry.reclaim();
+    // Not before the lost proxies are closed: a request that pinned the old view when its validity
+    // ended could begin on one of them.
+    needs_.registry.extend(validity.until);
     const TimePoint end = state.version ? state.validity.tunnels_until : now;
     state.version = snapshot->version;
     state.validity = validity;
@@ -62,11 +63,15 @@ Result<std::vector<ports::RejectedEntry>> ViewPublisher::apply(
   return builder.rejected();
 }
 
-Status ViewPublisher::wait_for_readers(std::uint64_t version) {
+// Answers once every serving thread uses `view`; an error: none shall.
+Status ViewPublisher::swap(const std::shared_ptr<const View>& view) {
+  const auto before = needs_.views.load();
+  const std::uint64_t version = needs_.views.publish(view);
   const Deadline deadline = Deadline::after(needs_.clock.now(), kReadersMax);
   needs_.refresh();
   while (!needs_.views.all_readers_at_least(version)) {
     if (deadline.passed(needs_.clock.now())) {
+      needs_.views.publish(before);
       return Error{ErrorCode::Unavailable, Origin::Internal,
                    "a serving thread did not take the new view within 10 s"};
     }
@@ -76,19 +81,23 @@ Status ViewPublisher::wait_for_readers(std::uint64_t version) {
 }
 
 void ViewPublisher::extend(const Validity& validity, const std::vector<ProxyId>& revoked) {
+  revoke(revoked);  // their leases were last renewed with what stood before
   state_.with([&](State& state) {
     // An extension that answers an older report never shortens what stands.
-    if (validity.until > state.validity.until) {
-      state.validity = validity;
-      state.orphans_ended = false;
-      needs_.registry.extend(validity.until);
-    }
-    if (!revoked.empty()) needs_.registry.revoke(revoked);
+    if (validity.until <= state.validity.until) return;
+    state.validity = validity;
+    state.orphans_ended = false;
+    needs_.registry.extend(validity.until);
   });
 }
 
 void ViewPublisher::revoke(const std::vector<ProxyId>& ids) {
-  state_.with([&](State&) { needs_.registry.revoke(ids); });
+  if (ids.empty()) return;
+  const TimePoint end = state_.with([&](State& state) {
+    needs_.registry.revoke(ids);
+    return state.validity.tunnels_until;
+  });
+  needs_.end_tunnels_of(ids, end);
 }
 
 std::vector<ports::ProxyCount> ViewPublisher::counts() {

@@ -52,7 +52,7 @@ class ViewPublisher final : public ViewSink {
     bool orphans_ended = false;
   };
 
-  Status wait_for_readers(std::uint64_t version);
+  Status swap(const std::shared_ptr<const View>& view);
 
   PublisherNeeds needs_;
   // Also guards what the registry reserves for its owner.
