@@ -185,10 +185,12 @@ TimePoint Session::take_full(ports::FullPush push, TimePoint now) {
 
 TimePoint Session::take_extend(const ports::ExtendPush& push) {
   const bool ours = state_.with([&](const State& state) {
-    return state.acknowledged == push.version && state.acknowledged_epoch == push.epoch;
+    return state.acknowledged != domain::SnapshotVersion{} && state.acknowledged == push.version &&
+           state.acknowledged_epoch == push.epoch;
   });
   const TimePoint now = clock_.now();
   if (!ours) {
+    sink_.revoke(push.revoked);  // always obeyed (C13)
     return fail({ErrorCode::Stale, Origin::Internal, "an extension names a version not held"}, now);
   }
   const Validity times = validity(push.report_sequence, push.store_now, push.valid_for);
@@ -196,6 +198,8 @@ TimePoint Session::take_extend(const ports::ExtendPush& push) {
   state_.with([&](State& state) {
     ++state.status.counters.extends;
     state.status.warning.clear();
+    // As the sink does: an answer to an older report never shortens what stands.
+    if (times.until <= *state.status.valid_until) return;
     state.status.valid_until = times.until;
     state.status.orphans_end = times.tunnels_until;
   });
