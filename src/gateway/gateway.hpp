@@ -67,7 +67,8 @@ class Gateway {
   void stop();
 
   void refresh_views();
-  // Tunnels through these proxies (or, without a list, all) end at `at` (ruling C16).
+  // Tunnels and whatever else is open through these proxies (without a list: through any) end at
+  // `at` (ruling C16).
   void end_tunnels_of(std::vector<ProxyId> lost, TimePoint at);
   void end_tunnels(TimePoint at);
 

@@ -98,11 +98,12 @@ void Worker::refresh() {
 
 void Worker::end_tunnels(const std::vector<ProxyId>* proxies, TimePoint at) {
   for (Connection* c = first_; c != nullptr; c = c->next_) {
-    if (!c->tunnelling()) continue;
-    if (proxies != nullptr && !std::binary_search(proxies->begin(), proxies->end(), c->proxy())) {
+    const ProxyId proxy = c->proxy();
+    if (proxy == ProxyId()) continue;
+    if (proxies != nullptr && !std::binary_search(proxies->begin(), proxies->end(), proxy)) {
       continue;
     }
-    c->end_tunnel(at);
+    c->end_by(at);
   }
 }
 

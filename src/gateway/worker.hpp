@@ -93,7 +93,7 @@ class Worker final : private net::Deferred {
   void request_stop();
   // Takes the newest view even if no request comes.
   void request_refresh();
-  // Tunnels through one of these proxies (sorted; null: through any) end at `at` (ruling C16).
+  // What is open through one of these proxies (sorted; null: any) ends at `at` (ruling C16).
   void request_end_tunnels(std::shared_ptr<const std::vector<ProxyId>> proxies, TimePoint at);
 
   // For connections.

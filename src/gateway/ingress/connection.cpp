@@ -264,7 +264,7 @@ void Connection::stop() {
   gone(exchange_ != nullptr);
 }
 
-void Connection::end_tunnel(TimePoint at) {
+void Connection::end_by(TimePoint at) {
   if (exchange_ == nullptr) return;
   exchange_->ends_at = std::min(exchange_->ends_at, at);
   if (!armed() || due() > exchange_->ends_at) arm(exchange_->ends_at);

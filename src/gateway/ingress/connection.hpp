@@ -47,10 +47,10 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void drain();
   // Ends everything now.
   void stop();
-  // A tunnel of a proxy that this worker lost ends at `at` (ruling C16).
-  void end_tunnel(TimePoint at);
+  // What goes through a proxy that this worker lost ends at `at` (ruling C16).
+  void end_by(TimePoint at);
 
-  [[nodiscard]] bool tunnelling() const noexcept { return state_ == State::Tunnel; }
+  // Of the place that this connection holds; no id: it holds none.
   [[nodiscard]] ProxyId proxy() const noexcept;
   [[nodiscard]] const IpAddress& source() const noexcept { return source_; }
 

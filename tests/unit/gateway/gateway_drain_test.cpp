@@ -37,6 +37,7 @@ TEST_F(GatewayDrain, WhatIsGoingOnIsFinishedAndItsConnectionClosed) {
   c.send(get("/"));
   wait_for([&] { return p.connections() == 1; });
   rig_.gateway().stop_intake();
+  rig_.publish();  // returns when the serving thread has heard of both
   flag_ = true;
   EXPECT_EQ(c.all(), "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone");
   EXPECT_TRUE(rig_.gateway().drain(soon()));

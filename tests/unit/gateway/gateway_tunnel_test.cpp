@@ -151,7 +151,8 @@ TEST_F(GatewayTunnel, AWebSocketBecomesATunnelAfterThe101Only) {
       << seen();
   Peer d = client();
   d.send(upgrade + get("/next"));
-  EXPECT_EQ(d.answer(), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno");
+  const std::string no = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno";
+  EXPECT_EQ(d.exactly(no.size()), no);
 }
 
 TEST_F(GatewayTunnel, EndsAfterItsIdleTimeAndAtItsAge) {
@@ -198,6 +199,41 @@ TEST_F(GatewayTunnel, TunnelsOfLostProxiesEndAtTheGivenMoment) {
   EXPECT_EQ(left.front().id, ProxyId{2});
   rig_.gateway().end_tunnels(runtime::boot_now());
   wait_for([&] { return rig_.gateway().activity().tunnels == 0; });
+}
+
+// C16: whatever began while the lease stood; a tunnel that opens later is not forgotten.
+TEST_F(GatewayTunnel, ATunnelThatIsStillOpeningEndsAtTheGivenMomentToo) {
+  proxy([&](Peer& peer, int) {
+    peer.until("\r\n\r\n");
+    number_ = 1;
+    wait_for([&] { return flag_.load(); });
+    peer.send("HTTP/1.1 200 OK\r\n\r\n");
+    (void)peer.at_end();
+  });
+  start();
+  Peer c = client();
+  c.send(connect_to("origin.example:443"));
+  wait_for([&] { return number_ == 1; });
+  rig_.gateway().end_tunnels_of({ProxyId{1}}, runtime::boot_now() + seconds(1));
+  flag_ = true;
+  EXPECT_EQ(c.exactly(kUp.size()), kUp);
+  EXPECT_TRUE(c.at_end());
+}
+
+TEST_F(GatewayTunnel, ADownloadThroughALostProxyIsCutAtTheGivenMoment) {  // C16
+  proxy([&](Peer& peer, int) {
+    peer.until("\r\n\r\n");
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    number_ = 1;
+    (void)peer.at_end();
+  });
+  start();
+  Peer c = client();
+  c.send(get("/"));
+  EXPECT_EQ(c.until("half").size(),
+            std::string("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf").size());
+  rig_.gateway().end_tunnels(runtime::boot_now());
+  EXPECT_TRUE(c.all().empty());
 }
 
 }  // namespace
