@@ -100,6 +100,7 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
 
   std::unique_ptr<runtime::Stepper> watcher;
   std::unique_ptr<runtime::Stepper> reporter;
+  std::unique_ptr<runtime::Stepper> ender;  // a controller that hangs does not hold it up
   group.add({"session",
              [&] {
                watcher = std::make_unique<runtime::Stepper>("watch", [&](TimePoint now) {
@@ -110,9 +111,11 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
                  }
                  return next;
                });
-               reporter = std::make_unique<runtime::Stepper>("report", [&](TimePoint now) {
+               reporter = std::make_unique<runtime::Stepper>(
+                   "report", [&](TimePoint now) { return session.report_step(now); });
+               ender = std::make_unique<runtime::Stepper>("end", [&](TimePoint now) {
                  publisher.tick(now);
-                 return session.report_step(now);
+                 return now + milliseconds(100);
                });
                return ok();
              },
@@ -120,6 +123,7 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
              [&] {
                // The last word to the controller: nothing is in flight, everything is free.
                static_cast<void>(session.leave(Deadline::after(clock.now(), seconds(2))));
+               ender->stop();
                reporter->stop();
                watcher->stop();
              }});
