@@ -1,0 +1,144 @@
+// Runtime reports: their content, their rhythm, and what becomes of the answers (CP-7, C12).
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "unit/gateway/snapshot/session_rig.hpp"
+
+namespace proxypool::gateway {
+namespace {
+
+using namespace testing_support;
+
+class SessionReports : public SessionTest {};
+
+TEST_F(SessionReports, ThereIsNoneWithoutASession) {
+  EXPECT_EQ(report(), clock_.now() + milliseconds(100));
+  EXPECT_TRUE(control_.reports.empty());
+}
+
+TEST_F(SessionReports, SayWhatIsInFlightUnderTheVersionAcknowledgedInThisSession) {  // C12
+  watch();
+  report();
+  EXPECT_EQ(control_.reports[0].version, domain::SnapshotVersion{}) << "nothing is acknowledged";
+  push(full(snapshot(5)));
+  sink_.in_flight = {{ProxyId(2), Epoch(1), 3, 1, false}};
+  clock_.advance(seconds(1));
+  report();
+  ASSERT_EQ(control_.reports.size(), 2U);
+  const auto& sent = control_.reports[1];
+  EXPECT_EQ(sent.worker, WorkerId("w"));
+  EXPECT_EQ(sent.session, SessionId("session-1"));
+  EXPECT_EQ(sent.sequence, 2U);
+  EXPECT_EQ(sent.version, (domain::SnapshotVersion{7, 5}));
+  EXPECT_EQ(sent.epoch, Epoch(1));
+  EXPECT_FALSE(sent.draining);
+  EXPECT_FALSE(sent.final_report);
+  ASSERT_EQ(sent.counts.size(), 1U);
+  EXPECT_EQ(sent.counts[0].id, ProxyId(2));
+  EXPECT_EQ(sent.counts[0].active, 3U);
+  EXPECT_EQ(sent.counts[0].reserved, 1U);
+  EXPECT_EQ(session_.status().counters.reports, 2U);
+}
+
+TEST_F(SessionReports, KeepTheIntervalThatTheControllerWants) {
+  serve();
+  const TimePoint start = clock_.now();
+  EXPECT_EQ(report(), start + seconds(1));
+  clock_.advance(milliseconds(999));
+  EXPECT_EQ(report(), start + seconds(1));
+  EXPECT_EQ(control_.reports.size(), 1U);
+  clock_.advance(milliseconds(1));
+  report();
+  EXPECT_EQ(control_.reports.size(), 2U);
+}
+
+TEST_F(SessionReports, ANewSessionCountsFromOneAndKnowsNoVersion) {  // CP-7
+  serve();
+  report();
+  clock_.set(break_stream());
+  watch();
+  clock_.advance(seconds(1));
+  report();
+  const auto& sent = control_.reports.back();
+  EXPECT_EQ(sent.session, SessionId("session-2"));
+  EXPECT_EQ(sent.sequence, 1U);
+  EXPECT_EQ(sent.version, domain::SnapshotVersion{});
+  EXPECT_EQ(sent.epoch, Epoch());
+}
+
+TEST_F(SessionReports, AnAnswerCanRevoke) {
+  serve();
+  control_.revoke = {ProxyId(1), ProxyId(3)};
+  report();
+  EXPECT_EQ(sink_.revoked, control_.revoke);
+}
+
+TEST_F(SessionReports, AStaleSessionIsLeftAtOnce) {  // CP-7
+  serve();
+  control_.report_error = refusal(ErrorCode::Stale, "the session was replaced");
+  report();
+  EXPECT_TRUE(cancelled()) << "the watcher is woken";
+  clock_.set(watch());
+  watch();
+  EXPECT_EQ(control_.registrations.size(), 2U);
+}
+
+TEST_F(SessionReports, AFailureOfOneReportIsNoReasonToRegisterAgain) {
+  serve();
+  control_.report_error = refusal(ErrorCode::Unavailable, "busy");
+  EXPECT_EQ(report(), clock_.now() + seconds(1));
+  EXPECT_FALSE(cancelled());
+  EXPECT_TRUE(session_.status().registered);
+  EXPECT_EQ(session_.status().warning, "busy");
+  control_.report_error.reset();
+  clock_.advance(seconds(1));
+  report();
+  EXPECT_EQ(control_.reports.back().sequence, 2U) << "sequences only grow";
+}
+
+TEST_F(SessionReports, ALateAnswerToAReplacedSessionTouchesNothing) {  // CP-7
+  serve();
+  control_.during_report = [&] {
+    clock_.set(break_stream());
+    watch();
+  };
+  control_.report_error = refusal(ErrorCode::Stale, "the session was replaced");
+  report();
+  EXPECT_EQ(control_.registrations.size(), 2U);
+  EXPECT_FALSE(cancelled()) << "the new stream goes on";
+  EXPECT_TRUE(session_.status().registered);
+}
+
+TEST_F(SessionReports, WatcherReporterAndOnlookersMayMeet) {  // for ThreadSanitizer
+  serve();
+  std::atomic<bool> stop{false};
+  std::thread reporter([&] {
+    TimePoint at = clock_.now();
+    while (!stop.load()) at = session_.report_step(std::max(at, clock_.now()));
+  });
+  std::thread onlooker([&] {
+    while (!stop.load()) {
+      (void)session_.status();
+      session_.cancel();
+      std::this_thread::yield();
+    }
+  });
+  for (std::uint64_t version = 2; version < 200; ++version) {
+    control_.line.with(
+        [&](Line& line) { line.pushes.emplace_back(ports::Push(full(snapshot(version)))); });
+    for (int i = 0; i < 4; ++i) {
+      session_.watch_step(clock_.now());
+      clock_.advance(milliseconds(200));
+    }
+  }
+  stop = true;
+  reporter.join();
+  onlooker.join();
+  EXPECT_GT(control_.reports.size(), 10U);
+  EXPECT_GT(session_.status().counters.registrations, 1U);
+}
+
+}  // namespace
+}  // namespace proxypool::gateway
