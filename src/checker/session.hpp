@@ -36,8 +36,8 @@ struct SessionSettings {
   std::string build;
   std::uint32_t in_flight_max = 256;
   milliseconds call_timeout{5'000};
-  milliseconds backoff_min{500};  // full jitter between zero and the current step
-  milliseconds backoff_max{30'000};
+  milliseconds backoff_min{500};      // full jitter between zero and the current step
+  milliseconds backoff_max{5'000};    // no proxy of a new store is served before its first check
   milliseconds settled_after{5'000};  // a session that lived so long resets the backoff
   milliseconds watch_slice{250};      // how long one watch_step() may wait for a message
   std::size_t batch_max = 512;

@@ -84,7 +84,7 @@ TimePoint Session::register_now(TimePoint now) {
 }
 
 TimePoint Session::fail(const Error& error, TimePoint now) {
-  state_.with([&](State& state) {
+  const milliseconds longest = state_.with([&](State& state) {
     state.stream.reset();
     state.answer.reset();
     state.status.registered = false;
@@ -94,11 +94,13 @@ TimePoint Session::fail(const Error& error, TimePoint now) {
     // has, and ends when its tunnels have (GW-50).
     const bool ended = !state.status.orphans_end || now >= *state.status.orphans_end;
     state.status.terminal = refuses_us(error.code) && ended;
+    const bool stale = !state.status.valid_until || now >= *state.status.valid_until;
+    return stale ? settings_.backoff_stale_max : settings_.backoff_max;
   });
   // A replaced session says nothing about the controller's health: register again soon.
   const auto jitter =
       std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double, std::milli>(
-          static_cast<double>(backoff_.count()) * random_.unit()));
+          static_cast<double>(std::min(backoff_, longest).count()) * random_.unit()));
   retry_at_ = now + jitter;
   backoff_ = std::min(backoff_ * 2, settings_.backoff_max);
   return retry_at_;

@@ -38,7 +38,8 @@ struct SessionSettings {
   milliseconds call_timeout{5'000};
   milliseconds backoff_min{500};  // full jitter between zero and the current step
   milliseconds backoff_max{30'000};
-  milliseconds watch_slice{250};  // how long one watch_step() may wait for a message
+  milliseconds backoff_stale_max{5'000};  // while nothing can be served: back within seconds
+  milliseconds watch_slice{250};          // how long one watch_step() may wait for a message
 };
 
 struct SessionCounters {
