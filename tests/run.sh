@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what tests need, builds, and runs every test. Safe to repeat; the second run is fast.
 #
-#   tests/run.sh           the gate: GCC build and all tests but the long ones, AddressSanitizer and
-#                          UndefinedBehaviorSanitizer over unit, contract and process tests,
-#                          ThreadSanitizer over those labelled for it, clang as the second compiler
+#   tests/run.sh           the gate: GCC build and all tests but the long ones; a build by clang, the
+#                          second compiler, with AddressSanitizer and UndefinedBehaviorSanitizer and
+#                          its unit, contract and process tests; ThreadSanitizer over the tests
+#                          labelled for it
 #   tests/run.sh --quick   formatting, the GCC build and its tests alone
 #   tests/run.sh --full    also the long tests, the release build, fuzzing for a minute each,
 #                          clang-tidy and coverage; writes docs/full-run.md
@@ -26,8 +27,8 @@ logs=build/logs
 mkdir -p $logs
 began=$SECONDS
 stage_number=0
-stages=8
-[ $full = no ] || stages=16
+stages=7
+[ $full = no ] || stages=15
 [ $quick = no ] || stages=3
 report=()
 child=
@@ -85,33 +86,6 @@ check_format() {
 build() {
   cmake --preset "$1"
   cmake --build --preset "$1" --parallel "$jobs" ${2:+--target "$2"}
-}
-
-# clang with the flags of the debug build, less what only GCC knows, on our own sources.
-check_with_clang() {
-  python3 - <<'PYTHON' | xargs -P "$jobs" -I{} bash -c '{} || exit 255'
-import json, os, shlex
-root = os.getcwd()
-seen = set()
-for entry in json.load(open("build/debug/compile_commands.json")):
-    file = os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)
-    if file.startswith("build") or file in seen:
-        continue
-    seen.add(file)
-    words = shlex.split(entry["command"])
-    words = words[next(i for i, w in enumerate(words) if w.endswith(("/c++", "/g++"))) + 1:]
-    keep, skip = [], False
-    for word in words:
-        if skip or word in ("-c", "-MD") or word == entry["file"]:
-            skip = False
-        elif word in ("-o", "-MT", "-MF"):
-            skip = True
-        else:
-            keep.append(word)
-    command = ["clang++-16", "-fsyntax-only"] + keep + [os.path.join(root, file)]
-    print(shlex.quote("cd " + shlex.quote(entry["directory"]) + " && echo " + file + " && "
-                      + " ".join(map(shlex.quote, command))))
-PYTHON
 }
 
 run_tests() {
@@ -173,8 +147,7 @@ stage "formatting" "run: git ls-files '*.cpp' '*.hpp' | xargs clang-format-14 -i
 stage "debug build" "the first error above names the file" build debug
 stage "debug tests" "one test again: ctest --preset debug -R NAME" run_tests debug -LE long
 if [ $quick = no ]; then
-  stage "clang" "clang reads a file otherwise than GCC, the error above says where" check_with_clang
-  stage "asan build" "the first error above names the file" build asan
+  stage "asan build" "clang's first error above names the file" build asan
   stage "asan tests" "one test again: ctest --preset asan -R NAME" \
     run_tests asan -L 'unit|contract|e2e' -LE long
   stage "tsan build" "the first error above names the file" build tsan pp_tsan_tests

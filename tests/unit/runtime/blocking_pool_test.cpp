@@ -29,8 +29,8 @@ TEST(BlockingPoolTest, RefusesWhatDoesNotFit) {
 }
 
 TEST(BlockingPoolTest, RunsJobsSideBySide) {
+  std::latch all_here(3);  // outlives the pool's threads, which may still be waking in it
   BlockingPool pool("test", 3, 3);
-  std::latch all_here(3);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.try_run([&] { all_here.arrive_and_wait(); }));
   all_here.wait();
 }
