@@ -36,7 +36,10 @@ TimePoint OwnershipService::step(TimePoint now) {
   for (const ports::WorkerRow& row : *workers) {
     if (row.live && !row.draining) sessions.push_back(row.session.str());
   }
-  const bool changed = *change != planned_change_ || sessions != planned_sessions_;
+  const bool lacking =
+      std::any_of(planned_shortages_.begin(), planned_shortages_.end(),
+                  [&](const auto& planned) { return shortage_(planned.first) > planned.second; });
+  const bool changed = *change != planned_change_ || sessions != planned_sessions_ || lacking;
   if (!changed && now < next_refresh_) return now + settings_.poll;
   if (const Status planned = plan(now); !planned) {
     counters_.with([](OwnershipCounters& counters) { ++counters.failures; });
@@ -68,6 +71,7 @@ Status OwnershipService::plan(TimePoint now) {
     std::size_t reserve = 0;
   };
   std::vector<Share> shares;
+  planned_shortages_.clear();
   for (const OwnedUpstream& upstream : upstreams_()) {
     PP_TRY(const std::vector<ports::LeasedProxy> ownable, pool_.ownable(upstream.id, deadline));
     Share share;
@@ -82,7 +86,9 @@ Status OwnershipService::plan(TimePoint now) {
       if (row.proxy.state == domain::ProxyState::Available) ++available;
       share.proxies.push_back(proxy);
     }
-    share.reserve = domain::unowned_target(upstream.reserve, available, shortage_(upstream.id));
+    const std::size_t shortage = shortage_(upstream.id);
+    planned_shortages_.emplace_back(upstream.id, shortage);
+    share.reserve = domain::unowned_target(upstream.reserve, available, shortage);
     shares.push_back(std::move(share));
   }
   std::uint64_t unplaced = 0;

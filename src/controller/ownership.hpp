@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proxypool/base/concurrent.hpp"
@@ -71,6 +72,7 @@ class OwnershipService {
   const std::function<std::size_t(const UpstreamId&)> shortage_;
   std::uint64_t planned_change_ = 0;
   std::vector<std::string> planned_sessions_;
+  std::vector<std::pair<UpstreamId, std::size_t>> planned_shortages_;
   TimePoint next_refresh_;
   Guarded<OwnershipCounters> counters_;
 };

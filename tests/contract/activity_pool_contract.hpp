@@ -397,6 +397,8 @@ TYPED_TEST_P(ActivityPoolContract, WhatASnapshotCouldShowMovesTheChangeCounter) 
     EXPECT_GT(this->change(), last) << what;
     last = this->change();
   };
+  this->supply("a", {ProxyId(3)});
+  moved("a proxy that a worker may get");
   this->assign(holder("w"), {ProxyId(1), ProxyId(2)});
   moved("assigned");
   this->move(ProxyId(1), {ProxyEvent::MeaningfulFailure});

@@ -21,6 +21,11 @@ constexpr bool ownable_in(ProxyState state) noexcept {
          state == ProxyState::Available || state == ProxyState::Suspect;
 }
 
+// States in which a plan gives a proxy away.
+constexpr bool serves_in(ProxyState state) noexcept {
+  return state == ProxyState::Available || state == ProxyState::Suspect;
+}
+
 std::uint64_t random_number(ports::Crypto& crypto) {
   const std::string bytes = crypto.random_bytes(8);
   std::uint64_t number = 0;
@@ -114,6 +119,8 @@ bool MemoryPool::move(State& state, Row& row, ProxyEvent event, StoreTime now) {
     return false;
   }
   const bool owned = row.proxy.ownership == Ownership::Owned;
+  // Also of an unowned proxy: whoever plans what workers get waits for it.
+  const bool visible = owned || serves_in(row.proxy.state) != serves_in(*to);
   state.table.change(row, [&](Row& r) {
     r.proxy.state = *to;
     r.drain_cause = *to == ProxyState::Draining ? cause : std::nullopt;
@@ -124,7 +131,7 @@ bool MemoryPool::move(State& state, Row& row, ProxyEvent event, StoreTime now) {
       r.revoked_change = state.change + 1;
     }
   });
-  if (owned) visible_change(state);
+  if (visible) visible_change(state);
   return true;
 }
 

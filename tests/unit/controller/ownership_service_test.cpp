@@ -125,6 +125,19 @@ TEST_F(OwnershipServiceTest, EachUpstreamHasItsOwnReserve) {
   EXPECT_EQ(inventory("b").unowned, 0U);
 }
 
+TEST_F(OwnershipServiceTest, AProxyThatPassedItsFirstCheckIsGivenAwayAtTheNextLook) {
+  const Worker one = enter("w1");
+  supply("a", proxy_ids(1, 10));
+  step();
+  step();
+  admit(contract::batch("a", proxy_ids(11, 20)));
+  step();
+  EXPECT_EQ(owned_by(one).size(), 9U);
+  pass_new();
+  step();
+  EXPECT_EQ(owned_by(one).size(), 18U);
+}
+
 // C3: the call that found too little is not served later; the next one is.
 TEST_F(OwnershipServiceTest, WhatExtractionsLackedIsTakenBackFromWorkers) {
   Worker one = enter("w1");
@@ -132,7 +145,6 @@ TEST_F(OwnershipServiceTest, WhatExtractionsLackedIsTakenBackFromWorkers) {
   step();
   EXPECT_EQ(inventory("a").unowned, 2U);
   shortage_ = 6;
-  advance(OwnershipSettings{}.refresh);
   step();
   EXPECT_EQ(inventory("a").revoking, 6U);
   step();  // those that are on their way count
