@@ -327,6 +327,7 @@ Result<ports::SweepResult> MemoryPool::sweep(std::uint32_t count_max, Deadline) 
     const bool more = due.size() == count_max;
     for (const ProxyId id : due) settle(state, id, now, result);
     const milliseconds wait = options_.margin + options_.orphan_grace;
+    state.leases.forget_ended(now - wait);
     std::erase_if(state.claims,
                   [&](const auto& claim) { return now >= claim.second.lease_until + wait; });
     std::erase_if(state.replays,

@@ -60,6 +60,12 @@ Status LeaseNote::cover(const WorkerId& worker, const InstanceId& instance, Stor
   return saved;
 }
 
+void LeaseNote::forget_ended(StoreTime moment) {
+  const auto ended = [&](const auto& entry) { return entry.second < moment; };
+  std::erase_if(covered_, ended);
+  std::erase_if(missing_, ended);
+}
+
 Status LeaseNote::forget(const WorkerId& worker, const InstanceId& instance) {
   missing_.erase({worker, instance});
   if (covered_.erase({worker, instance}) == 0) return ok();

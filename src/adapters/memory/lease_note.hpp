@@ -27,6 +27,9 @@ class LeaseNote {
   // was saved does not cover it yet.
   Status cover(const WorkerId& worker, const InstanceId& instance, StoreTime until,
                milliseconds lease);
+  // Instances whose leases ended before `moment` need not be remembered: gateways that came with a
+  // name of their own each time would otherwise pile up. The next save leaves them out.
+  void forget_ended(StoreTime moment);
   // The instance holds nothing any more.
   Status forget(const WorkerId& worker, const InstanceId& instance);
 
