@@ -7,8 +7,8 @@
 #include <iostream>
 #include <utility>
 
-#include "proxypool_version.hpp"
 #include "runtime/alarm.hpp"
+#include "runtime/build_info.hpp"
 #include "runtime/system.hpp"
 
 namespace proxypool::process {
@@ -42,7 +42,7 @@ telemetry::Options options_of(std::string name, const config::Config& config) {
 }  // namespace
 
 Process::Process(std::string name, const config::CommandLine& line, const config::Config& config)
-    : version_(kVersion),
+    : version_(runtime::build_info().version),
       telemetry_(
           telemetry::make_telemetry(options_of(std::move(name), config), runtime::system_clock())),
       started_at_(runtime::system_clock().now()),
@@ -157,7 +157,7 @@ int main_of(config::Program program, int argc, char** argv, const Serve& serve,
       return config::kExitClean;
     }
     if (line->version) {
-      std::cout << name << " " << kVersion << "\n";
+      std::cout << name << " " << runtime::build_info().version << "\n";
       return config::kExitClean;
     }
     if (special) {
