@@ -124,112 +124,143 @@ http::Guard admin_guard(const config::Config& config, const http::GuardNeeds& ne
   return http::all_of(std::move(guards));
 }
 
-// A server over the same routes, as a member of the group.
-void add_server(runtime::Group& group, process::Process& process, std::string name,
-                const config::ListenAddress& listen, std::unique_ptr<http::Router> router) {
-  process::add_rest_server(group, process, std::move(name), {listen.address, listen.port},
-                           std::move(router));
+controller::ControllerDeps controller_deps(Stores& stores, ports::Crypto& crypto,
+                                           ports::HttpCaller& caller, ports::Events& events) {
+  return {*stores.pool,
+          *stores.registry,
+          *stores.coordination,
+          *stores.management,
+          crypto,
+          runtime::system_clock(),
+          events,
+          [&caller](const config::UpstreamConfig& upstream) {
+            return provider_template::make_provider(upstream, caller);
+          },
+          []() -> Random& { return runtime::thread_random(); }};
+}
+
+// What every part of a running controller needs; it outlives them all.
+struct Parts {
+  const config::Config& config;
+  process::Process& process;
+  const ports::Crypto& crypto;
+  controller::Controller& controller;
+  const Clock& clock = runtime::system_clock();
+
+  [[nodiscard]] Deadline in(nanoseconds budget) const {
+    return Deadline::after(clock.now(), budget);
+  }
+};
+
+// Each step of the controller on a thread of its own.
+void add_services(runtime::Group& group, const Parts& parts) {
+  const auto steppers = std::make_shared<std::vector<std::unique_ptr<runtime::Stepper>>>();
+  group.add({"services",
+             [steppers, &parts] {
+               for (controller::NamedStep& step : parts.controller.steps()) {
+                 steppers->push_back(std::make_unique<runtime::Stepper>(step.name, step.step));
+                 runtime::Stepper* stepper = steppers->back().get();
+                 if (step.on_work) step.on_work([stepper] { stepper->wake(); });
+               }
+               return ok();
+             },
+             nullptr, nullptr,
+             [steppers] {
+               for (auto& stepper : *steppers) stepper->stop();
+             }});
+}
+
+// The gRPC server of workers and checkers, whose calls run in `pool`.
+void add_control_plane(runtime::Group& group, const Parts& parts, runtime::BlockingPool& pool) {
+  const auto server = std::make_shared<std::unique_ptr<rpc::ControlPlaneServer>>();
+  group.add({"control plane",
+             [server, &parts, &pool]() -> Status {
+               const config::ControlPlaneConfig& from = parts.config.control_plane;
+               rpc::ServerOptions options;
+               options.listen = from.listen.str();
+               options.message_bytes_max = static_cast<std::size_t>(from.message_bytes_max);
+               options.concurrent_streams_max = from.concurrent_streams_max;
+               options.keepalive = from.keepalive;
+               options.executor = [&pool](std::function<void()> job) {
+                 return pool.try_run(std::move(job));
+               };
+               PP_TRY(*server, rpc::make_control_plane_server(
+                                   std::move(options), parts.controller.worker_service(),
+                                   parts.controller.checker_service(), parts.clock));
+               parts.process.listening("control plane", from.listen.address.str() + ":" +
+                                                            std::to_string((*server)->port()));
+               return ok();
+             },
+             nullptr, nullptr,
+             [server, &parts, &pool] {
+               if (*server) (*server)->stop(parts.in(seconds(2)));
+               pool.stop();
+             }});
+}
+
+std::unique_ptr<http::Router> new_router(const Parts& parts) {
+  auto router = std::make_unique<http::Router>(parts.crypto);
+  http::add_health(*router, parts.process.readiness([&parts] {
+    return parts.controller.not_ready(parts.in(seconds(2)));
+  }),
+                   [&parts] { return parts.controller.status(parts.in(seconds(2))).warnings; });
+  return router;
+}
+
+void add_rest_servers(runtime::Group& group, const Parts& parts) {
+  const config::Config& config = parts.config;
+  const http::GuardNeeds guards{parts.crypto, parts.clock, parts.process.events()};
+  const auto serve = [&](std::string name, const config::ListenAddress& listen,
+                         std::unique_ptr<http::Router> router) {
+    process::add_rest_server(group, parts.process, std::move(name), {listen.address, listen.port},
+                             std::move(router));
+  };
+  const auto show = [](http::Router& router, std::string_view document) {
+    http::add_document(router, "/openapi.yaml", "application/yaml", std::string(document));
+  };
+
+  auto distribution = new_router(parts);
+  http::add_distribution(*distribution, distribution_guard(config, guards),
+                         {parts.controller.extraction(), parts.process.events(), parts.clock,
+                          config.distribution.extraction.remaining_ttl_min,
+                          config.distribution.extraction.health_check_age_max});
+  show(*distribution, api::distribution_document());
+  serve("distribution", config.distribution.listen, std::move(distribution));
+
+  auto admin = new_router(parts);
+  const http::Guard operators = admin_guard(config, guards);
+  http::add_admin(*admin, operators, {parts.controller, parts.clock, parts.process.version()});
+  http::add_metrics(*admin, operators, parts.process.metrics());
+  show(*admin, api::admin_document());
+  serve("admin", config.admin.listen, std::move(admin));
+
+  auto metrics = new_router(parts);
+  http::add_metrics(*metrics, nullptr, parts.process.metrics());
+  serve("metrics", config.controller.metrics_listen, std::move(metrics));
 }
 
 int serve(const config::CommandLine& line, config::LoadResult loaded) {
   auto settings = std::make_shared<const config::Config>(*std::move(loaded.config));
   process::Process process("controller", line, *settings);
-  const Clock& clock = runtime::system_clock();
   const auto crypto = crypto::make_openssl_crypto();
   auto stores = open_stores(*settings, *crypto);
   if (!stores) return process.fail(stores.error().message);
   auto caller = http::make_vendor_caller(process.version());
   if (!caller) return process.fail(caller.error().message);
 
-  controller::ControllerDeps deps{*stores->pool,
-                                  *stores->registry,
-                                  *stores->coordination,
-                                  *stores->management,
-                                  *crypto,
-                                  clock,
-                                  process.events(),
-                                  [&](const config::UpstreamConfig& upstream) {
-                                    return provider_template::make_provider(upstream, **caller);
-                                  },
-                                  []() -> Random& { return runtime::thread_random(); }};
   controller::ControllerIdentity identity{InstanceId(hex(crypto->random_bytes(8))), "",
                                           stores->key};
-  auto made = controller::Controller::make(settings, std::move(identity), std::move(deps));
+  auto made = controller::Controller::make(
+      settings, std::move(identity), controller_deps(*stores, *crypto, **caller, process.events()));
   if (!made) return process.fail(made.error().message);
-  controller::Controller& controller = **made;
-  controller::register_metrics(controller, process.metrics());
+  controller::register_metrics(**made, process.metrics());
 
-  const auto budget = [&clock] { return Deadline::after(clock.now(), seconds(2)); };
-  const auto not_ready = [&] { return controller.not_ready(budget()); };
-  const auto warnings = [&] { return controller.status(budget()).warnings; };
-  const auto new_router = [&] {
-    auto router = std::make_unique<http::Router>(*crypto);
-    http::add_health(*router, process.readiness(not_ready), warnings);
-    return router;
-  };
-
-  runtime::Group group(clock, process.stage_report());
-  std::vector<std::unique_ptr<runtime::Stepper>> steppers;
-  group.add({"services",
-             [&] {
-               for (controller::NamedStep& step : controller.steps()) {
-                 steppers.push_back(std::make_unique<runtime::Stepper>(step.name, step.step));
-                 runtime::Stepper* stepper = steppers.back().get();
-                 if (step.on_work) step.on_work([stepper] { stepper->wake(); });
-               }
-               return ok();
-             },
-             nullptr, nullptr,
-             [&] {
-               for (auto& stepper : steppers) stepper->stop();
-             }});
-
+  const Parts parts{*settings, process, *crypto, **made};
   runtime::BlockingPool pool("control", 8, 1024);
-  std::unique_ptr<rpc::ControlPlaneServer> server;
-  group.add({"control plane",
-             [&]() -> Status {
-               rpc::ServerOptions options;
-               options.listen = settings->control_plane.listen.str();
-               options.message_bytes_max =
-                   static_cast<std::size_t>(settings->control_plane.message_bytes_max);
-               options.concurrent_streams_max = settings->control_plane.concurrent_streams_max;
-               options.keepalive = settings->control_plane.keepalive;
-               options.executor = [&](std::function<void()> job) {
-                 return pool.try_run(std::move(job));
-               };
-               PP_TRY(server, rpc::make_control_plane_server(std::move(options),
-                                                             controller.worker_service(),
-                                                             controller.checker_service(), clock));
-               process.listening("control plane", settings->control_plane.listen.address.str() +
-                                                      ":" + std::to_string(server->port()));
-               return ok();
-             },
-             nullptr, nullptr,
-             [&] {
-               if (server) server->stop(Deadline::after(clock.now(), seconds(2)));
-               pool.stop();
-             }});
-
-  const http::GuardNeeds guards{*crypto, clock, process.events()};
-  auto distribution = new_router();
-  http::add_distribution(*distribution, distribution_guard(*settings, guards),
-                         {controller.extraction(), process.events(), clock,
-                          settings->distribution.extraction.remaining_ttl_min,
-                          settings->distribution.extraction.health_check_age_max});
-  http::add_document(*distribution, "/openapi.yaml", "application/yaml",
-                     std::string(api::distribution_document()));
-  auto admin = new_router();
-  const http::Guard operators = admin_guard(*settings, guards);
-  http::add_admin(*admin, operators, {controller, clock, process.version()});
-  http::add_metrics(*admin, operators, process.metrics());
-  http::add_document(*admin, "/openapi.yaml", "application/yaml",
-                     std::string(api::admin_document()));
-  auto metrics = new_router();
-  http::add_metrics(*metrics, nullptr, process.metrics());
-  add_server(group, process, "distribution", settings->distribution.listen,
-             std::move(distribution));
-  add_server(group, process, "admin", settings->admin.listen, std::move(admin));
-  add_server(group, process, "metrics", settings->controller.metrics_listen, std::move(metrics));
+  runtime::Group group(parts.clock, process.stage_report());
+  add_services(group, parts);
+  add_control_plane(group, parts, pool);
+  add_rest_servers(group, parts);
   return process.run(group, seconds(5));
 }
 
