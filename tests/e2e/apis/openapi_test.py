@@ -245,9 +245,13 @@ def use_admin(api, port, cluster):
 class ClusterUnderTest(ServingCluster):
     def fail_one(self):
         """One proxy of the list fails its check, so that a failure is there to be shown."""
-        ask(self.list["vendor"]["port"], "POST", "/control/fault?proxy=0&kind=refuse")
-        eventually(lambda: any("lastFailure" in proxy for proxy in ask(
-            self.admin, "GET", "/v1/proxies?upstream=list").json()["items"]), "a proxy has failed")
+        def listed():
+            return ask(self.admin, "GET", "/v1/proxies?upstream=list").json()["items"]
+        # One that a gateway owns: nobody takes it out of the pool meanwhile.
+        port = next(proxy["port"] for proxy in listed() if "owner" in proxy)
+        index = next(proxy["index"] for proxy in self.list["proxies"] if proxy["port"] == port)
+        ask(self.list["vendor"]["port"], "POST", f"/control/fault?proxy={index}&kind=refuse")
+        eventually(lambda: any("lastFailure" in proxy for proxy in listed()), "a proxy has failed")
 
     def start_second_peers(self):
         self.second = [self.start_gateway(self.gateway_settings, self.control_port),
