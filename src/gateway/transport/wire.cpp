@@ -64,9 +64,10 @@ Wire::Read Wire::receive() {
   const std::size_t size = Scratch::kInBytes - held;
   const ssize_t got = ::recv(fd_.get(), to + held, size, 0);
   if (got > 0) {
-    const auto kept = kept_.view();
-    std::memcpy(to, kept.data(), kept.size());
-    kept_.clear();
+    if (held > 0) {  // memcpy takes no null pointer, not even for nothing
+      std::memcpy(to, kept_.view().data(), held);
+      kept_.clear();
+    }
     scratch_at_ = 0;
     in_scratch_ = static_cast<std::uint32_t>(held + static_cast<std::size_t>(got));
   }
