@@ -94,8 +94,11 @@ TimePoint Session::fail(const Error& error, TimePoint now) {
     // has, and ends when its tunnels have (GW-50).
     const bool ended = !state.status.orphans_end || now >= *state.status.orphans_end;
     state.status.terminal = refuses_us(error.code) && ended;
-    const bool stale = !state.status.valid_until || now >= *state.status.valid_until;
-    return stale ? settings_.backoff_stale_max : settings_.backoff_max;
+    if (!state.status.valid_until || now >= *state.status.valid_until) {
+      return settings_.backoff_stale_max;
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(*state.status.valid_until - now);
+    return std::max(settings_.backoff_min, left / settings_.backoff_validity_part);
   });
   // A replaced session says nothing about the controller's health: register again soon.
   const auto jitter =

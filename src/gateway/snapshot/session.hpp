@@ -39,7 +39,10 @@ struct SessionSettings {
   milliseconds backoff_min{500};  // full jitter between zero and the current step
   milliseconds backoff_max{30'000};
   milliseconds backoff_stale_max{5'000};  // while nothing can be served: back within seconds
-  milliseconds watch_slice{250};          // how long one watch_step() may wait for a message
+  // No pause is longer than this part of what the view is still valid for, so that a controller
+  // that comes back in time is found in time.
+  int backoff_validity_part = 4;
+  milliseconds watch_slice{250};  // how long one watch_step() may wait for a message
 };
 
 struct SessionCounters {

@@ -89,6 +89,19 @@ TEST_F(SessionLife, AWorkerThatCanServeNothingComesBackWithinSeconds) {  // GW-5
   EXPECT_EQ(next, clock_.now() + milliseconds(2'500)) << "the view has ended";
 }
 
+TEST_F(SessionLife, AControllerThatIsBackInTimeIsFoundInTime) {  // GW-51
+  serve();
+  const TimePoint end = *session_.status().valid_until;
+  control_.register_error = refusal(ErrorCode::Unavailable, "gone");
+  TimePoint next = break_stream();
+  while (next < end) {
+    const nanoseconds left = end - clock_.now();
+    EXPECT_LE(next - clock_.now(), std::max<nanoseconds>(milliseconds(500), left / 4));
+    clock_.set(next);
+    next = watch();
+  }
+}
+
 TEST_F(SessionLife, BackOffStartsAnewOnceAVersionWasApplied) {  // CP-8
   control_.register_error = refusal(ErrorCode::Unavailable, "nobody there");
   for (int i = 0; i < 5; ++i) clock_.set(watch());
