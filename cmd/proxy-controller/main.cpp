@@ -96,6 +96,10 @@ Result<Stores> open_stores(const config::Config& config, ports::Crypto& crypto) 
   return stores;
 }
 
+std::vector<std::string> local_names(const IpAddress& address) {
+  return {"localhost", "127.0.0.1", "[::1]", address.str()};
+}
+
 http::Guard distribution_guard(const config::Config& config, const http::GuardNeeds& needs) {
   std::vector<http::Guard> guards{http::allow_sources(config.distribution.access.allow_cidrs)};
   if (config.distribution.auth.mode == config::AuthMode::UsernamePassword) {
@@ -109,6 +113,11 @@ http::Guard distribution_guard(const config::Config& config, const http::GuardNe
       if (stored) clients.push_back({client.name.str(), *std::move(stored)});
     }
     guards.push_back(http::require_client("distribution", std::move(clients), needs));
+  } else {
+    const IpAddress& address = config.distribution.listen.address;
+    const bool here = classify(address) == IpClass::Loopback;
+    guards.push_back(
+        http::require_local_page(here ? local_names(address) : std::vector<std::string>{}));
   }
   return http::all_of(std::move(guards));
 }
@@ -118,8 +127,7 @@ http::Guard admin_guard(const config::Config& config, const http::GuardNeeds& ne
   if (config.admin.read_token) {
     guards.push_back(http::require_token("admin", *config.admin.read_token, needs));
   } else {
-    guards.push_back(http::require_local_page(
-        {"localhost", "127.0.0.1", "[::1]", config.admin.listen.address.str()}));
+    guards.push_back(http::require_local_page(local_names(config.admin.listen.address)));
   }
   return http::all_of(std::move(guards));
 }

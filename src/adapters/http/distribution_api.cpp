@@ -163,7 +163,7 @@ std::variant<domain::ExtractionCommand, Refusal> read_body(const DistributionNee
                                                            const Call& call) {
   const std::string_view type = call.request.field("content-type");
   const auto media = trim(type.substr(0, type.find(';')));
-  if (!media.empty() && !equal_ignoring_case(media, "application/json")) {
+  if (!equal_ignoring_case(media, "application/json")) {
     return Refusal{415, "unsupported_media_type", "send application/json"};
   }
   // Deep nesting is refused before the document is built; the API's own is three deep.

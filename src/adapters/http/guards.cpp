@@ -146,16 +146,16 @@ Guard require_local_page(std::vector<std::string> hosts) {
       return host == wanted || (host.size() > wanted.size() && host[wanted.size()] == ':' &&
                                 std::string_view(host).substr(0, wanted.size()) == wanted);
     };
-    if (std::none_of(hosts.begin(), hosts.end(), named)) {
+    if (!hosts.empty() && std::none_of(hosts.begin(), hosts.end(), named)) {
       return Refusal{403, "foreign_host",
-                     "without a token this API answers only under its own address"};
+                     "without authentication this API answers only under its own address"};
     }
     const std::string_view site = call.request.field("sec-fetch-site");
     const std::string_view origin = call.request.field("origin");
     const bool foreign_site = !site.empty() && site != "same-origin" && site != "none";
     const bool foreign_origin = !origin.empty() && lower(origin) != "http://" + host;
     if (foreign_site || foreign_origin) {
-      return Refusal{403, "foreign_page", "without a token other web pages may not call this API"};
+      return Refusal{403, "foreign_page", "without authentication web pages may not call this API"};
     }
     return std::nullopt;
   };

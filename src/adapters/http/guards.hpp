@@ -40,8 +40,9 @@ Guard require_client(std::string realm, std::vector<RealmClient> clients, GuardN
 // `Authorization: Bearer TOKEN`; 401 otherwise.
 Guard require_token(std::string realm, SecretString token, GuardNeeds needs);
 
-// Without a token only programs on this machine may read: a request whose Host is another name, or
-// that a foreign web page sent, is refused with 403.
+// For a listener without authentication: a request whose Host is none of `hosts` (an empty list:
+// any will do), or that a foreign web page sent, is refused with 403. A browser on this machine,
+// or in the allowed ranges, must not be the way in.
 Guard require_local_page(std::vector<std::string> hosts);
 
 // All of them, in order.

@@ -47,7 +47,10 @@ class Distribution : public ::testing::Test {
   }
   std::string extract(const std::string& body, const std::string& query = "",
                       const std::string& fields = "") {
-    return send("POST /v1/extractions" + query + " HTTP/1.1" + fields, body);
+    const bool typed = fields.find("Content-Type") != std::string::npos;
+    return send("POST /v1/extractions" + query + " HTTP/1.1" + fields +
+                    (typed ? "" : "\r\nContent-Type: application/json"),
+                body);
   }
   static domain::ExtractionResult one_proxy() {
     domain::ExtractionResult result;
@@ -138,7 +141,12 @@ TEST_F(Distribution, AWrongBodyIsToldWithEveryMistakeAtOnce) {
                            R"({"count":"1"})", R"({"count":99999999999})", "{}"}) {
     EXPECT_TRUE(has(extract(body), "validation_failed")) << body;
   }
-  EXPECT_TRUE(has(extract(R"({"count":1})", "", "\r\nContent-Type: text/xml"), "HTTP/1.1 415 "));
+  // Without a type, or with one that it may send unasked, a web page must not get through.
+  for (const char* type : {"text/xml", "text/plain", ""}) {
+    EXPECT_TRUE(has(extract(R"({"count":1})", "", "\r\nContent-Type: " + std::string(type)),
+                    "HTTP/1.1 415 "));
+  }
+  EXPECT_TRUE(has(send("POST /v1/extractions HTTP/1.1", R"({"count":1})"), "HTTP/1.1 415 "));
   EXPECT_TRUE(
       has(extract(R"({"count":1})", "", "\r\nContent-Type: Application/JSON; charset=utf-8"),
           "HTTP/1.1 200 "));

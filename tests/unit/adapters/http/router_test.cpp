@@ -194,6 +194,10 @@ TEST_F(RouterTest, WithoutATokenOnlyTheOwnPageMayAsk) {
   EXPECT_EQ(asked({{"Host", "localhost"}, {"Origin", "http://evil.example"}}), 403);
   EXPECT_EQ(asked({{"Host", "localhost"}, {"Origin", "null"}}), 403);
   EXPECT_EQ(asked({{"Host", "localhost"}, {"Sec-Fetch-Site", "cross-site"}}), 403);
+  const auto any_host = require_local_page({});
+  EXPECT_EQ(guarded(any_host, {{"Host", "pool.example"}}).status, 200);
+  EXPECT_EQ(guarded(any_host, {{"Host", "pool.example"}, {"Origin", "http://evil.example"}}).status,
+            403);
 }
 
 TEST_F(RouterTest, ReadinessGivesItsReasons) {
