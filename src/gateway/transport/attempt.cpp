@@ -160,10 +160,14 @@ void Connection::dial(const net::RequestHead& head, const IpAddress& address) {
   ask(head);
 }
 
+// Fields for the gateway alone: a caller's session key is nobody else's business (R4).
+constexpr std::string_view kStaysHere[]{"X-Proxy-Session"};
+
 void Connection::ask(const net::RequestHead& head) {
   Exchange& x = *exchange_;
   net::RequestRewrite how;
   how.proxy_authorization = authorization_value(x.allocation.proxy());
+  how.strip = kStaysHere;
   how.upgrade = x.websocket;
   const auto out = lane_.scratch.out();
   const std::size_t size = net::write_request(head, how, out);

@@ -29,7 +29,8 @@ TEST_F(GatewayHttp, SendsTheRequestInAbsoluteFormWithTheProxysCredential) {
   Peer c = client();
   c.send(
       "GET http://origin.example?q=1 HTTP/1.1\r\nhost: other.example\r\nX-A: 1\r\nx-a: 2\r\n"
-      "Connection: X-Hop\r\nX-Hop: 1\r\nProxy-Authorization: Basic bWU6bWU=\r\n\r\n");
+      "Connection: X-Hop\r\nX-Hop: 1\r\nX-Proxy-Session: mine\r\n"
+      "Proxy-Authorization: Basic bWU6bWU=\r\n\r\n");
   EXPECT_EQ(c.answer(), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   EXPECT_EQ(seen(),
             "GET http://origin.example/?q=1 HTTP/1.1\r\nhost: origin.example\r\nX-A: 1\r\n"
