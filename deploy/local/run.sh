@@ -203,9 +203,10 @@ if [ $fixture_needed = yes ]; then
   origin=$(json origin.url <"$work/fixture.json")
   vendor=$(json vendor.url <"$work/fixture.json")
 fi
+used=$work/config.yaml
 if [ -n "$config" ]; then
-  cp "$config" "$work/config.yaml"
-  sed -i "s#^\( *path: *\)\([^/\"'{][^ ]*\)#\1$(dirname "$config")/\2#" "$work/config.yaml"
+  used=$config  # in its place: its paths are relative to it
+  cd "$started_in"
 elif [ -n "$list" ]; then
   write_config "$state/list" "  - id: list
     provider: {type: file, path: $list}" list
@@ -223,7 +224,7 @@ else
     extraction: {reserve: 2}
     allowPrivateAddresses: true" fixture
 fi
-"$bin/proxy-controller" --config "$work/config.yaml" --check-config \
+"$bin/proxy-controller" --config "$used" --check-config \
   >"$work/effective.yaml" 2>"$work/check.log" ||
   { cat "$work/check.log" >&2; fail "the configuration is wrong; mend what is listed above"; }
 
@@ -235,10 +236,10 @@ for address in "${addresses[@]}"; do
 done
 
 say "Starting controller, checker and gateway"
-start controller "$bin/proxy-controller" --config "$work/config.yaml"
+start controller "$bin/proxy-controller" --config "$used"
 wait_for 30 listens "$admin" || fail "the controller does not answer after 30 s"
-start checker "$bin/proxy-checker" --config "$work/config.yaml"
-start gateway "$bin/proxy-gateway" --config "$work/config.yaml" --worker-id local
+start checker "$bin/proxy-checker" --config "$used"
+start gateway "$bin/proxy-gateway" --config "$used" --worker-id local
 ready() { curl -fsS --max-time 2 "http://$metrics/readyz"; }
 usable() {
   curl -fsS --max-time 2 "http://$metrics/metrics" |

@@ -172,6 +172,25 @@ TEST_F(RunScript, AListOfYourOwnIsServedInBothSpellings) {
   EXPECT_NE(once.out.find("A proxy of your list served"), std::string::npos) << once.out;
 }
 
+TEST_F(RunScript, AConfigurationOfYourOwnIsUsedInItsPlace) {
+  FixtureProcess own({"--proxies", "1"});
+  std::filesystem::copy_file(own.upstreams_file(), folder_.path() / "list.txt");
+  const auto at = [&](int offset) { return "127.0.0.1:" + std::to_string(port_ + offset); };
+  const auto file = write(
+      "own.yaml", "gateway: {listen: '" + at(0) + "', controlPlane: '" + at(3) +
+                      "', metrics: {listen: '" + at(4) + "'}}\ndistribution: {listen: '" + at(1) +
+                      "'}\nadmin: {listen: '" + at(2) + "'}\ncontrolPlane: {listen: '" + at(3) +
+                      "'}\ncontroller: {metrics: {listen: '" + at(5) +
+                      "'}}\nchecker: {controlPlane: '" + at(3) + "', metrics: {listen: '" + at(6) +
+                      "'}}\nupstreams:\n  - id: mine\n"
+                      "    provider: {type: file, path: list.txt}\n"
+                      "    allowPrivateAddresses: true\n"
+                      "routings:\n  - id: all\n    upstreams: [{id: mine}]\n");
+  const auto ended = run(script({"--config", file.filename(), "--once"}), kLimit);
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "state")) << "relative to where it started";
+}
+
 TEST_F(RunScript, ASecondStartIsRefusedAndALaterOneWorks) {
   ChildProcess first(script({"--port", port()}));
   ASSERT_TRUE(first.wait_for_line("Ctrl-C stops everything", kLimit)) << first.err();
