@@ -27,6 +27,7 @@ gateway::Settings settings_of(const config::Config& config) {
   const config::GatewayConfig& from = config.gateway;
   gateway::Settings settings;
   settings.listen = {from.listen.address, from.listen.port};
+  settings.share_port = from.share_port;
   settings.threads = from.threads;
   settings.auth = from.auth.mode == config::AuthMode::UsernamePassword
                       ? gateway::Settings::Auth::UsernamePassword
@@ -127,6 +128,11 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
                reporter->stop();
                watcher->stop();
              }});
+  // Before the clients' listener: a start that fails here must not have touched a client.
+  process::add_rest_server(
+      group, process, "metrics",
+      {config.gateway.metrics_listen.address, config.gateway.metrics_listen.port},
+      std::move(router));
   group.add({"serving",
              [&]() -> Status {
                PP_TRY(const Unit started, server.start());
@@ -136,10 +142,6 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
              },
              [&] { server.stop_intake(); },
              [&](Deadline deadline) { return server.drain(deadline); }, [&] { server.stop(); }});
-  process::add_rest_server(
-      group, process, "metrics",
-      {config.gateway.metrics_listen.address, config.gateway.metrics_listen.port},
-      std::move(router));
   return process.run(group, config.gateway.drain.timeout, config.gateway.drain.delay);
 }
 

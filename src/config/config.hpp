@@ -102,6 +102,7 @@ struct DrainConfig {
 
 struct GatewayConfig {
   ListenAddress listen = loopback(8080);
+  bool share_port = false;  // with other gateways of this machine
   ListenAddress metrics_listen = loopback(9101);
   HostPort control_plane{"127.0.0.1", 9443};  // where the controller is
   std::uint32_t threads = 0;                  // 0: one per core

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gateway/worker.hpp"
+#include "net/socket.hpp"
 #include "runtime/system.hpp"
 
 namespace proxypool::gateway {
@@ -31,6 +32,11 @@ Gateway::~Gateway() {
 Status Gateway::start() {
   PP_TRY([[maybe_unused]] const Unit checked, check_access(settings_));
   port_ = settings_.listen.port;
+  if (port_ != 0 && !settings_.share_port) {
+    // The threads' listeners share the port, and so would another gateway's without a word. One
+    // that does not share shows whether the port is taken.
+    PP_TRY([[maybe_unused]] const net::UniqueFd alone, net::listen_tcp(settings_.listen, {}));
+  }
   for (std::size_t i = 0; i < settings_.threads; ++i) {
     auto worker = std::make_unique<Worker>(*common_, i, runtime::thread_random().next());
     auto port = worker->listen(port_);

@@ -17,6 +17,7 @@ struct Settings {
   enum class Auth : std::uint8_t { None, UsernamePassword };
 
   net::Endpoint listen{IpAddress::v4(0x7f000001), 8080};
+  bool share_port = false;    // with other gateways of this machine
   std::uint32_t threads = 0;  // 0: one per core
   Auth auth = Auth::None;
   std::vector<Cidr> allow_cidrs;  // sources; empty: every one

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -46,6 +47,43 @@ TEST(TheCluster, GoesOnAfterARestartOfTheController) {
     return support::http_get(cluster.controller_metrics_port(), "/readyz").status == 200;
   })) << cluster.logs();
   EXPECT_TRUE(cluster.serves(3)) << cluster.logs();
+}
+
+// Without authentication a browser on this machine must not be the way in.
+TEST(TheCluster, GivesNothingToAForeignWebPage) {
+  Cluster cluster;
+  const std::string body = R"({"count":1})";
+  const auto post = [&](const std::string& fields) {
+    return support::http_exchange(cluster.distribution_port(),
+                                  "POST /v1/extractions HTTP/1.1\r\n" + fields +
+                                      "Content-Length: 11\r\nConnection: close\r\n\r\n" + body)
+        .status;
+  };
+  const std::string here = "Host: 127.0.0.1\r\n";
+  const std::string typed = "Content-Type: application/json\r\n";
+  EXPECT_EQ(post("Host: evil.example\r\n" + typed), 403U);
+  EXPECT_EQ(post(here + typed + "Origin: http://evil.example\r\n"), 403U);
+  EXPECT_EQ(post(here + typed + "Sec-Fetch-Site: cross-site\r\n"), 403U);
+  EXPECT_EQ(post(here), 415U);
+  EXPECT_EQ(
+      cluster.admin("/v1/status").at("upstreams").at(0).at("proxies").at("byState").at("extracted"),
+      0);
+}
+
+// Two gateways on one port share it in silence, so only who says so may.
+TEST(TheCluster, ASecondGatewayOnTheSamePortIsRefused) {
+  Cluster cluster;
+  support::TempDir folder;
+  std::ofstream(folder.path() / "second.yaml")
+      << "gateway: {listen: '127.0.0.1:" << cluster.gateway_port()
+      << "', metrics: {listen: '127.0.0.1:0'}}\n"
+         "upstreams: [{id: a, provider: {type: static, proxies: ['http://192.0.2.1:80']}}]\n"
+         "routings: [{id: d, upstreams: [{id: a}]}]\n";
+  const auto second =
+      support::run({"proxy-gateway", {"--config", folder.path() / "second.yaml"}, {}, {}});
+  EXPECT_EQ(second.code, 1) << second.err;
+  EXPECT_NE(second.err.find("another program holds port"), std::string::npos) << second.err;
+  EXPECT_EQ(cluster.get("/").status, 200U);
 }
 
 }  // namespace

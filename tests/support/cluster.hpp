@@ -34,7 +34,7 @@ struct ClusterOptions {
   unsigned concurrency = 10;      // requests at once through one
   unsigned reserve = 0;           // kept away from the gateways, for extraction
   unsigned gateways = 1;
-  bool one_port = false;  // all gateways listen on the same port
+  bool one_port = false;  // all gateways listen on the same port and share it
   bool wait = true;       // until all proxies but the reserve are served
 
   // Further lines of these sections of the configuration, as in block style, without indentation.

@@ -93,6 +93,9 @@ Type<GatewayConfig> gateway() {
   using G = GatewayConfig;
   return object<G>(section<G>({
       field("listen", &G::listen, listen_address(), "Where clients connect."),
+      field("sharePort", &G::share_port, boolean(),
+            "Whether other gateways of this user on this machine may listen there, too; the system "
+            "spreads the connections over them."),
       nested<G>("metrics",
                 {
                     field("listen", &G::metrics_listen, listen_address(),
