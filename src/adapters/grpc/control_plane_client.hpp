@@ -23,9 +23,10 @@ struct ClientOptions {
   std::size_t message_bytes_max = std::size_t{4} << 20U;
   nanoseconds keepalive = seconds(20);
   nanoseconds call_time_max = seconds(30);  // where the caller's deadline is later
-  milliseconds reconnect_min{200};          // pauses between attempts to connect
-  milliseconds reconnect_max{2'000};
-  milliseconds reconnect_wait{500};  // how long a call waits for an attempt that is under way
+  // Between attempts to connect, which are made during calls alone: the caller's backoff is what
+  // spares the controller (CP-8).
+  milliseconds reconnect_pause{200};
+  milliseconds reconnect_wait{500};  // how long a call waits for an attempt; above the pause
 };
 
 // InvalidArgument: the address is not HOST:PORT of this machine. Does not connect yet. The clock
