@@ -28,12 +28,11 @@ BodyFlow::Step BodyFlow::take_chunks(char* data, std::size_t size) noexcept {
     const std::string_view rest(data + step.used, size - step.used);
     const auto element = decode_ ? decoder_.next(rest) : decoder_.relay(rest);
     // What a refused element brought before its fault has been consumed and is good.
-    if (decode_) {
+    if (decode_ && !element.payload.empty()) {
       std::memmove(data + step.size, element.payload.data(), element.payload.size());
       step.size += element.payload.size();
-    } else {
-      step.size += element.consumed;
     }
+    if (!decode_) step.size += element.consumed;
     step.used += element.consumed;
     if (element.state == net::ParseState::Refused) {
       return refuse(step, decoder_.refusal().status);
