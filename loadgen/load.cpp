@@ -123,9 +123,9 @@ class LoadThread {
   }
 
  private:
+  asio::io_context io_{1};  // outlives the users, whose connections have timers in it
   LoadReport report_;
   std::deque<LoadUser> users_;
-  asio::io_context io_{1};
   std::jthread thread_;
 };
 
