@@ -166,6 +166,11 @@ std::variant<domain::ExtractionCommand, Refusal> read_body(const DistributionNee
   if (!equal_ignoring_case(media, "application/json")) {
     return Refusal{415, "unsupported_media_type", "send application/json"};
   }
+  // Whoever sends one relies on it: taking the call without it could cost the caller proxies.
+  if (!call.request.field("idempotency-key").empty()) {
+    return Refusal{400, "idempotency_unsupported",
+                   "Idempotency-Key is not supported by this version; send the call without it"};
+  }
   // Deep nesting is refused before the document is built; the API's own is three deep.
   const auto shallow = [](int depth, json::parse_event_t, json&) { return depth <= 8; };
   const json body = json::parse(call.request.body, shallow, false);

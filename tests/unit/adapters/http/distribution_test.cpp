@@ -141,6 +141,8 @@ TEST_F(Distribution, AWrongBodyIsToldWithEveryMistakeAtOnce) {
                            R"({"count":"1"})", R"({"count":99999999999})", "{}"}) {
     EXPECT_TRUE(has(extract(body), "validation_failed")) << body;
   }
+  EXPECT_TRUE(
+      has(extract(R"({"count":1})", "", "\r\nIdempotency-Key: k"), "idempotency_unsupported"));
   // Without a type, or with one that it may send unasked, a web page must not get through.
   for (const char* type : {"text/xml", "text/plain", ""}) {
     EXPECT_TRUE(has(extract(R"({"count":1})", "", "\r\nContent-Type: " + std::string(type)),
