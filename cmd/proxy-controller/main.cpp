@@ -82,9 +82,9 @@ Result<Stores> open_stores(const config::Config& config, ports::Crypto& crypto) 
   PP_TRY(stores.handouts, file::open_log(folder / "handouts.log", crypto));
   PP_TRY(stores.key, identity_key(config, *stores.notes, crypto));
   memory::PoolOptions options;
-  options.margin = controller::lease_margin(
+  options.lease_times.margin = controller::lease_margin(
       std::chrono::duration_cast<milliseconds>(config.control_plane.lease));
-  options.orphan_grace =
+  options.lease_times.orphan_grace =
       std::chrono::duration_cast<milliseconds>(config.gateway.transport.orphan_grace);
   const auto seal = crypto.hmac_sha256(stores.key.reveal(), "handout log");
   options.seal_key = SecretString(std::string(ports::as_view(seal)));

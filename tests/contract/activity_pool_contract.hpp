@@ -303,11 +303,14 @@ TYPED_TEST_P(ActivityPoolContract, ASweepCountsTheEndOfLeasesAmongWhatIsDue) {
   this->admit(list);
   this->pass_new();
   this->assign(holder("w"), {ProxyId(1)});
-  EXPECT_EQ(this->sweep().next_due, this->now() + kLease + kMargin + kGrace);
+  EXPECT_EQ(this->sweep().next_due, this->now() + kLease + kMargin);
   // A drain that waits for its owner is not due at every moment.
   this->apply({ProxyId(1)}, ProxyEvent::OperatorDrain);
   this->advance(kLease);
   EXPECT_GT(this->sweep().next_due, this->now());
+  // And then for the tunnels that its owner left.
+  this->advance(kMargin);
+  EXPECT_EQ(this->sweep().next_due, this->now() + kGrace);
 }
 
 // Health -----------------------------------------------------------------------------------------

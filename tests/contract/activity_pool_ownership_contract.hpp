@@ -57,21 +57,92 @@ TYPED_TEST_P(PoolOwnershipContract, WhatAPlanDividesIsUsableWhoeverHoldsIt) {
   EXPECT_TRUE(this->pool().ownable(UpstreamId("a"), Deadline{})->empty());
 }
 
-// C9, C16: nobody else gets the proxy before lease, margin and grace have passed.
-TYPED_TEST_P(PoolOwnershipContract, ALostWorkersProxyIsFreeOnlyAfterLeaseMarginAndGrace) {
+// C9, C17: nobody else gets the proxy before lease and margin have passed.
+TYPED_TEST_P(PoolOwnershipContract, ALostWorkersProxyIsFreeAfterLeaseAndMargin) {
   this->supply("a", {ProxyId(1)});
   this->assign(holder("w"), {ProxyId(1)});
   this->advance(kLease / 3);
   EXPECT_EQ(this->renew(holder("w")), 1U);
-  this->advance(kLease + kMargin + kGrace - milliseconds{1});
+  this->report(holder("w"), {}, this->change());
+  this->advance(kLease + kMargin - milliseconds{1});
   EXPECT_EQ(this->sweep().freed, 0U);
   EXPECT_TRUE(this->assign(holder("x"), {ProxyId(1)}).empty());
-  EXPECT_TRUE(this->extract(this->command(1)).proxies.empty());
   this->advance(milliseconds{1});
   EXPECT_EQ(this->sweep().freed, 1U);
   EXPECT_EQ(this->ownership(ProxyId(1)), Ownership::Unowned);
   EXPECT_EQ(this->state(ProxyId(1)), ProxyState::Available);  // C2
   EXPECT_EQ(this->assign(holder("x"), {ProxyId(1)}).size(), 1U);
+}
+
+// C16: its tunnels may live on, so nobody extracts the proxy before the grace has passed too.
+TYPED_TEST_P(PoolOwnershipContract, ALostWorkersProxyIsExtractedOnlyAfterTheGraceToo) {
+  this->supply("a", {ProxyId(1)});
+  this->assign(holder("w"), {ProxyId(1)});
+  this->report(holder("w"), {}, this->change());
+  this->advance(kLease + kMargin + kGrace - milliseconds{1});
+  this->sweep();
+  EXPECT_EQ(this->ownership(ProxyId(1)), Ownership::Unowned);
+  EXPECT_TRUE(this->extract(this->command(1)).proxies.empty());
+  this->advance(milliseconds{1});
+  this->sweep();
+  EXPECT_EQ(this->extract(this->command(1)).proxies.size(), 1U);
+}
+
+// C16: what the lost owner last reported still takes slots from the next one.
+TYPED_TEST_P(PoolOwnershipContract, TheTunnelsOfALostWorkerTakeSlotsFromItsSuccessor) {
+  this->supply("a", proxy_ids(1, 3));  // of ten slots each
+  this->assign(holder("w"), proxy_ids(1, 3));
+  this->report(holder("w"), {{ProxyId(1), Epoch(1), 3, 1, false}}, this->change());
+  this->advance(kLease + kMargin);
+  this->sweep();
+  ASSERT_EQ(this->assign(holder("x"), {ProxyId(1)}).size(), 1U);
+  EXPECT_EQ(this->pool().held_by(holder("x"), Deadline{})->front().proxy.max_concurrency, 6U);
+  EXPECT_EQ(this->proxy(ProxyId(1)).max_concurrency, 10U);
+  const std::uint64_t before = this->change();
+  this->advance(kGrace);
+  this->sweep();
+  EXPECT_EQ(this->pool().held_by(holder("x"), Deadline{})->front().proxy.max_concurrency, 10U);
+  EXPECT_GT(this->change(), before);  // a snapshot shows it
+}
+
+// C14: what is not known is no free slot.
+TYPED_TEST_P(PoolOwnershipContract, AWorkerLostWithoutAReportMayUseEverySlotUntilTheGraceIsOver) {
+  this->supply("a", {ProxyId(1)});
+  this->assign(holder("w"), {ProxyId(1)});
+  this->advance(kLease + kMargin);
+  this->sweep();
+  EXPECT_EQ(this->ownership(ProxyId(1)), Ownership::Unowned);
+  EXPECT_TRUE(this->assign(holder("x"), {ProxyId(1)}).empty());
+  // The process itself knows what it runs.
+  EXPECT_EQ(this->assign(holder("w", "i1", "s2"), {ProxyId(1)}).size(), 1U);
+  EXPECT_EQ(
+      this->pool().held_by(holder("w", "i1", "s2"), Deadline{})->front().proxy.max_concurrency,
+      10U);
+}
+
+TYPED_TEST_P(PoolOwnershipContract, TheLastWordOfALostWorkerClearsItsTunnels) {
+  this->supply("a", {ProxyId(1)});
+  this->assign(holder("w"), {ProxyId(1)});
+  this->advance(kLease + kMargin);
+  this->sweep();
+  EXPECT_TRUE(this->extract(this->command(1)).proxies.empty());
+  this->report(holder("w"), {}, this->change(), true);
+  EXPECT_EQ(this->extract(this->command(1)).proxies.size(), 1U);
+}
+
+// A removed proxy stays as long as something may run on it: it must not come back as a new one.
+TYPED_TEST_P(PoolOwnershipContract, ARemovedProxyStaysUntilTheTunnelsOfItsLostWorkerAreOver) {
+  this->supply("a", {ProxyId(1)});
+  this->assign(holder("w"), {ProxyId(1)});
+  this->apply({ProxyId(1)}, ProxyEvent::OperatorRemove);
+  this->advance(kLease + kMargin);
+  this->sweep();
+  EXPECT_EQ(this->ownership(ProxyId(1)), Ownership::Unowned);
+  EXPECT_EQ(this->admit(batch("a", {ProxyId(1)})).admitted, 0U);
+  this->advance(kGrace);
+  this->sweep();
+  EXPECT_FALSE(this->find(ProxyId(1)));
+  EXPECT_EQ(this->admit(batch("a", {ProxyId(1)})).admitted, 1U);
 }
 
 // C2, C3, C13: a revoked proxy is not renewed, and comes back at zero or with its lease's end.
@@ -101,7 +172,7 @@ TYPED_TEST_P(PoolOwnershipContract, ARevokedProxyWhoseOwnerIsSilentIsFreedByTime
   this->revoke({ProxyId(1)});
   this->advance(kLease);
   EXPECT_EQ(this->renew(holder("w")), 0U);
-  this->advance(kMargin + kGrace - milliseconds{1});
+  this->advance(kMargin - milliseconds{1});
   EXPECT_EQ(this->sweep().freed, 0U);
   this->advance(milliseconds{1});
   EXPECT_EQ(this->sweep().freed, 1U);
@@ -313,7 +384,12 @@ TYPED_TEST_P(PoolOwnershipContract, AProcessThatLeftHoldsNothingUpAfterALoss) {
 
 REGISTER_TYPED_TEST_SUITE_P(
     PoolOwnershipContract, AProxyIsGivenToOneWorkerAndToNobodyElse,
-    WhatAPlanDividesIsUsableWhoeverHoldsIt, ALostWorkersProxyIsFreeOnlyAfterLeaseMarginAndGrace,
+    WhatAPlanDividesIsUsableWhoeverHoldsIt, ALostWorkersProxyIsFreeAfterLeaseAndMargin,
+    ALostWorkersProxyIsExtractedOnlyAfterTheGraceToo,
+    TheTunnelsOfALostWorkerTakeSlotsFromItsSuccessor,
+    AWorkerLostWithoutAReportMayUseEverySlotUntilTheGraceIsOver,
+    TheLastWordOfALostWorkerClearsItsTunnels,
+    ARemovedProxyStaysUntilTheTunnelsOfItsLostWorkerAreOver,
     ARevokedProxyIsFreedWhenItsOwnerServesWithoutItAndIsIdle,
     ARevokedProxyWhoseOwnerIsSilentIsFreedByTime, ACountForAnotherLeaseIsIgnoredAndFreesNothing,
     AReportOfAnotherSessionMovesNothing, AFinalReportFreesEverythingOfTheSession,

@@ -25,8 +25,8 @@ class MemoryPoolFixture {
     notes_ = *file::open_notes(folder_.path(), *crypto_);
     log_ = *file::open_log(folder_.path() / "handouts.log", *crypto_);
     memory::PoolOptions options;
-    options.margin = kMargin;
-    options.orphan_grace = kGrace;
+    options.lease_times.margin = kMargin;
+    options.lease_times.orphan_grace = kGrace;
     options.seal_key = SecretString(std::string(ports::Crypto::kSealKeyBytes, 'k'));
     pool_ = *memory::make_activity_pool(options, {notes_.get(), log_.get()}, clock_, *crypto_);
   }

@@ -60,6 +60,11 @@ class RandomPoolSteps : public PoolSteps<MemoryPoolFixture> {
     const auto before = owners();
     for (const ProxyId id : report(by, counts, acknowledged, final_report)) {
       ASSERT_EQ(before.at(id), by);  // nobody frees what is another's
+      tunnels_until_.erase({id, by.instance});
+    }
+    if (final_report) {
+      std::erase_if(tunnels_until_,
+                    [&](const auto& may) { return may.first.second == by.instance; });
     }
   }
   void adopt_step() {
@@ -86,6 +91,9 @@ class RandomPoolSteps : public PoolSteps<MemoryPoolFixture> {
     const auto result = extract(wanted);
     for (const auto& entry : result.proxies) {
       ASSERT_FALSE(before.contains(entry.proxy.id)) << "extracted while owned";
+      for (const auto& [tunnel, until] : tunnels_until_) {
+        ASSERT_FALSE(tunnel.first == entry.proxy.id && now() < until) << "a tunnel may run (C16)";
+      }
       ASSERT_TRUE(extracted_.insert({entry.proxy.id, entry.proxy.created_at}).second)
           << "extracted twice";
     }
@@ -176,7 +184,11 @@ class RandomPoolSteps : public PoolSteps<MemoryPoolFixture> {
       if (before != there_.end() && before->second.second == proxy.created_at) {
         ASSERT_TRUE(reachable(before->second.first, proxy.state));
       }
-      if (!unowned) held.insert(proxy.id);
+      if (!unowned) {
+        held.insert(proxy.id);
+        tunnels_until_[{proxy.id, row.leased.holder.instance}] =
+            row.leased.lease_until + kMargin + kGrace;
+      }
     }
     // Out of the pool: a new life may be extracted again.
     std::erase_if(extracted_, [&](const auto& life) { return !now_there.contains(life.first); });
@@ -205,6 +217,8 @@ class RandomPoolSteps : public PoolSteps<MemoryPoolFixture> {
   std::uint64_t epoch_ = 0;
   std::set<std::pair<ProxyId, StoreTime>> extracted_;  // with the beginning of that life
   std::map<ProxyId, std::pair<ProxyState, StoreTime>> there_;
+  // How long what each process began on a proxy may last.
+  std::map<std::pair<ProxyId, InstanceId>, StoreTime> tunnels_until_;
 };
 
 TEST_F(RandomPoolSteps, NoOrderOfOperationsBreaksAPromise) {

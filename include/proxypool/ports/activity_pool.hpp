@@ -126,7 +126,7 @@ struct CheckDemand {
 
 // What one worker holds, as its snapshot needs it.
 struct HeldProxy {
-  Proxy proxy;
+  Proxy proxy;  // max_concurrency: less the slots of orphans, see sweep()
   Credential credential;
   Epoch lease_epoch;
   StoreTime lease_until;
@@ -159,7 +159,7 @@ struct SweepResult {
   std::uint32_t drained = 0;  // margin reached
   std::uint32_t expired = 0;
   std::uint32_t removed = 0;
-  std::uint32_t freed = 0;  // leases that ended for good: unowned again
+  std::uint32_t freed = 0;  // leases that ended: unowned again
   StoreTime next_due;       // nothing will be due before it
 };
 
@@ -187,7 +187,9 @@ class ActivityPool {
   // many moved.
   virtual Result<std::uint32_t> apply(const std::vector<ProxyId>& ids, domain::ProxyEvent event,
                                       Deadline deadline) = 0;
-  // Does what is due by the clock (C4, C5, C16): margins, expiries, retention, ended leases.
+  // Does what is due by the clock (C4, C5, C16): margins, expiries, retention, ended leases. A
+  // lease that ended without a word leaves orphans for `orphanGrace`: what its owner last reported
+  // takes slots from the next owner, and the proxy is not extracted (domain::Orphans).
   virtual Result<SweepResult> sweep(std::uint32_t count_max, Deadline deadline) = 0;
 
   // Health ------------------------------------------------------------------------------------
@@ -200,10 +202,12 @@ class ActivityPool {
                                                  Deadline deadline) = 0;
 
   // Ownership ---------------------------------------------------------------------------------
-  // The AVAILABLE and SUSPECT proxies of one upstream, whoever holds them: what a plan divides.
+  // The AVAILABLE and SUSPECT proxies of one upstream that somebody holds or could be given: what a
+  // plan divides.
   virtual Result<std::vector<LeasedProxy>> ownable(const UpstreamId& upstream,
                                                    Deadline deadline) = 0;
-  // Gives unowned proxies to a worker; answers those that it got. Refused ones stay as they are.
+  // Gives unowned proxies with a free slot to a worker; answers those that it got. Refused ones
+  // stay as they are.
   virtual Result<std::vector<ProxyId>> assign(const LeaseHolder& holder,
                                               const std::vector<ProxyId>& ids, Epoch epoch,
                                               milliseconds lease, Deadline deadline) = 0;

@@ -11,6 +11,8 @@ namespace proxypool::memory {
 
 namespace {
 
+using domain::free_at;
+using domain::Handover;
 using domain::Ownership;
 using domain::ProxyEvent;
 using domain::ProxyState;
@@ -87,9 +89,8 @@ Result<std::unique_ptr<ports::ActivityPool>> make_activity_pool(const PoolOption
 // Generation -------------------------------------------------------------------------------------
 
 StoreTime MemoryPool::exclusive_from(const State& state) const {
-  const auto missing = state.leases.missing_until();
-  if (!missing) return clock_.started_at();
-  return std::max(clock_.started_at(), *missing + options_.margin + options_.orphan_grace);
+  return domain::settled_at(clock_.started_at(), state.leases.missing_until(),
+                            options_.lease_times);
 }
 
 bool MemoryPool::young(const State& state, StoreTime now) const {
@@ -145,6 +146,7 @@ void MemoryPool::own(State& state, Row& row, const ports::LeaseHolder& holder, E
     r.active = 0;
     r.reserved = 0;
     r.counted_at.reset();
+    std::erase_if(r.orphans, [&](const auto& orphans) { return left_by(holder, orphans); });
   });
   visible_change(state);
 }
@@ -158,6 +160,12 @@ void MemoryPool::free_lease(State& state, Row& row) {
     r.counted_at.reset();
   });
   visible_change(state);
+}
+
+void MemoryPool::forget_orphans(State& state, Row& row, const OrphansTest& over) {
+  if (std::none_of(row.orphans.begin(), row.orphans.end(), over)) return;
+  state.table.change(row, [&](Row& r) { std::erase_if(r.orphans, over); });
+  visible_change(state);  // its owner may use more of it, or somebody may have it
 }
 
 // Supply -----------------------------------------------------------------------------------------
@@ -241,7 +249,7 @@ Result<domain::Inventory> MemoryPool::inventory(const UpstreamId& upstream, Dead
     for (const ProxyId id : state.table.of_upstream(upstream)) {
       const Row& row = *state.table.find(id);
       domain::InventoryItem item{row.proxy.state, row.proxy.ownership, row.proxy.usable_until,
-                                 row.proxy.max_concurrency};
+                                 slots_for(row.holder, row)};
       const bool known = row.counted_at && now - *row.counted_at < kReportTtl;
       if (known) item.in_flight = domain::InFlight{row.active, row.reserved};
       inventory.add(item, now);
@@ -255,9 +263,10 @@ Result<domain::Inventory> MemoryPool::inventory(const UpstreamId& upstream, Dead
 void MemoryPool::settle(State& state, ProxyId id, StoreTime now, ports::SweepResult& result) {
   for (Row* row = state.table.find(id); row != nullptr; row = state.table.find(id)) {
     if (row->handing_out) return;
+    forget_orphans(state, *row, [&](const auto& orphans) { return now >= orphans.until; });
     const auto rules = state.table.rules(row->proxy.upstream);
     if (row->proxy.state == ProxyState::Removed) {
-      if (row->proxy.ownership != Ownership::Unowned) return;
+      if (!idle(*row)) return;
       state.table.erase(id);
       ++result.removed;
       return;
@@ -282,18 +291,28 @@ bool MemoryPool::move_and_settle(State& state, ProxyId id, ProxyEvent event, Sto
 }
 
 void MemoryPool::free_ended_leases(State& state, StoreTime now, ports::SweepResult& result) {
-  const milliseconds wait = options_.margin + options_.orphan_grace;
   for (const ports::LeaseHolder& holder : state.table.holders()) {
     std::vector<ProxyId> ended;
     for (const ProxyId id : state.table.of_holder(holder)) {
-      if (now >= state.table.find(id)->lease_until + wait) ended.push_back(id);
+      const StoreTime until = state.table.find(id)->lease_until;
+      if (now >= free_at(until, Handover::ToWorker, options_.lease_times)) ended.push_back(id);
     }
     for (const ProxyId id : ended) {
-      free_lease(state, *state.table.find(id));
+      Row& row = *state.table.find(id);
+      state.table.change(row, [&](Row& r) { r.orphans.push_back(orphans_of(r)); });
+      free_lease(state, row);
       ++result.freed;
       settle(state, id, now, result);
     }
   }
+}
+
+// The tunnels of an owner whose lease has ended without a word.
+domain::Orphans MemoryPool::orphans_of(const Row& row) const {
+  const std::uint32_t slots =
+      row.counted_at ? row.active + row.reserved : row.proxy.max_concurrency;
+  return {row.holder.worker, row.holder.instance, slots,
+          free_at(row.lease_until, Handover::ToExtraction, options_.lease_times)};
 }
 
 StoreTime MemoryPool::next_due(const State& state, StoreTime now) const {
@@ -301,10 +320,10 @@ StoreTime MemoryPool::next_due(const State& state, StoreTime now) const {
   const auto& due = state.table.due();
   const auto later = due.lower_bound({now + milliseconds{1}, ProxyId{}});
   if (later != due.end()) next = later->first;
-  const milliseconds wait = options_.margin + options_.orphan_grace;
   for (const ports::LeaseHolder& holder : state.table.holders()) {
     for (const ProxyId id : state.table.of_holder(holder)) {
-      next = std::min(next, state.table.find(id)->lease_until + wait);
+      const StoreTime until = state.table.find(id)->lease_until;
+      next = std::min(next, free_at(until, Handover::ToWorker, options_.lease_times));
     }
   }
   return next;
@@ -326,10 +345,12 @@ Result<ports::SweepResult> MemoryPool::sweep(std::uint32_t count_max, Deadline) 
     }
     const bool more = due.size() == count_max;
     for (const ProxyId id : due) settle(state, id, now, result);
-    const milliseconds wait = options_.margin + options_.orphan_grace;
-    state.leases.forget_ended(now - wait);
-    std::erase_if(state.claims,
-                  [&](const auto& claim) { return now >= claim.second.lease_until + wait; });
+    const auto over = [&](StoreTime lease_until) {
+      return now >= free_at(lease_until, Handover::ToExtraction, options_.lease_times);
+    };
+    state.leases.forget_ended(now - options_.lease_times.margin -
+                              options_.lease_times.orphan_grace);
+    std::erase_if(state.claims, [&](const auto& claim) { return over(claim.second.lease_until); });
     std::erase_if(state.replays,
                   [&](const auto& replay) { return now >= replay.second.replay_until; });
     result.next_due = more ? now : next_due(state, now);

@@ -6,6 +6,7 @@
 // Thread rule: any thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -105,6 +106,10 @@ class MemoryPool final : public ports::ActivityPool {
   [[nodiscard]] static bool holds_more(const State& state, const ports::LeaseHolder& holder);
   void take_claims_along(State& state, const ports::LeaseHolder& holder,
                          const std::vector<ProxyId>& ids);
+  [[nodiscard]] domain::Orphans orphans_of(const Row& row) const;
+  using OrphansTest = std::function<bool(const domain::Orphans&)>;
+  void forget_orphans(State& state, Row& row, const OrphansTest& over);
+  void forget_orphans_of(State& state, const ports::LeaseHolder& holder);
   void free_ended_leases(State& state, StoreTime now, ports::SweepResult& result);
   void admit_one(State& state, const ports::AdmitBatch& batch, const ports::Admission& admission,
                  StoreTime now, ports::AdmitResult& result);

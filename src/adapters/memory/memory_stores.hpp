@@ -13,6 +13,7 @@
 
 #include "proxypool/base/secret.hpp"
 #include "proxypool/base/time.hpp"
+#include "proxypool/domain/activitypool/lease.hpp"
 #include "proxypool/ports/activity_pool.hpp"
 #include "proxypool/ports/coordination.hpp"
 #include "proxypool/ports/crypto.hpp"
@@ -23,9 +24,8 @@
 namespace proxypool::memory {
 
 struct PoolOptions {
-  milliseconds margin{2'000};         // beyond a lease's end, before anybody else may have it (C9)
-  milliseconds orphan_grace{30'000};  // tunnels of a lost lease live so long (C16)
-  SecretString seal_key;              // 32 bytes; seals credentials in the hand-out log (C1)
+  domain::LeaseTimes lease_times;
+  SecretString seal_key;  // 32 bytes; seals credentials in the hand-out log (C1)
 };
 
 // What the pool keeps outside the process. Both may be null: then nothing survives a restart, and

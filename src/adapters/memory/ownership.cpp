@@ -37,7 +37,7 @@ Result<std::vector<ProxyId>> MemoryPool::assign(const ports::LeaseHolder& holder
     for (const ProxyId id : ids) {
       Row* row = state.table.find(id);
       if (!row || row->handing_out || row->proxy.ownership != Ownership::Unowned) continue;
-      if (!domain::usable(row->proxy, now)) continue;
+      if (!domain::usable(row->proxy, now) || slots_for(holder, *row) == 0) continue;
       own(state, *row, holder, epoch, now + lease);
       given.push_back(id);
     }
@@ -98,6 +98,14 @@ void MemoryPool::take_claims_along(State& state, const ports::LeaseHolder& holde
     }
     if (same_process) claimed_by = holder;
     ++it;
+  }
+}
+
+void MemoryPool::forget_orphans_of(State& state, const ports::LeaseHolder& holder) {
+  const std::set<ProxyId> orphaned = state.table.orphaned();
+  for (const ProxyId id : orphaned) {
+    forget_orphans(state, *state.table.find(id),
+                   [&](const domain::Orphans& orphans) { return left_by(holder, orphans); });
   }
 }
 
@@ -195,6 +203,7 @@ Result<std::vector<ProxyId>> MemoryPool::apply_runtime(
       settle(state, id, now, ignored);
     }
     if (final_report) {
+      forget_orphans_of(state, holder);
       std::erase_if(state.claims, [&](const auto& claim) { return claim.second.holder == holder; });
       // If this is not saved, the note covers the instance until its time has passed: no harm.
       if (!holds_more(state, holder)) {
@@ -212,6 +221,7 @@ Result<std::vector<ports::HeldProxy>> MemoryPool::held_by(const ports::LeaseHold
     for (const ProxyId id : state.table.of_holder(holder)) {
       const Row& row = *state.table.find(id);
       held.push_back({row.proxy, row.credential, row.lease_epoch, row.lease_until});
+      held.back().proxy.max_concurrency = slots_for(holder, row);
     }
     return held;
   });

@@ -37,6 +37,14 @@ const std::set<ProxyId> kNone;
 
 }  // namespace
 
+std::uint32_t slots_for(const ports::LeaseHolder& holder, const Row& row) noexcept {
+  std::uint32_t slots = row.proxy.max_concurrency;
+  for (const domain::Orphans& orphans : row.orphans) {
+    if (!left_by(holder, orphans)) slots -= std::min(slots, orphans.slots);
+  }
+  return slots;
+}
+
 Row* PoolTable::find(ProxyId id) {
   const auto found = rows_.find(id);
   return found == rows_.end() ? nullptr : &found->second;
@@ -110,15 +118,14 @@ domain::LifeFacts PoolTable::facts(const Row& row) const {
   facts.usable_until = row.proxy.usable_until;
   facts.unhealthy_since = row.unhealthy_since;
   facts.drain_cause = row.drain_cause;
-  facts.idle = row.proxy.ownership == Ownership::Unowned;
+  facts.idle = idle(row);
   facts.upstream_enabled = rules(row.proxy.upstream).enabled;
   return facts;
 }
 
 void PoolTable::index_class(const Row& row, bool add) {
   const domain::Proxy& proxy = row.proxy;
-  const bool unowned = proxy.ownership == Ownership::Unowned && !row.handing_out;
-  if (!unowned || proxy.state != ProxyState::Available) return;
+  if (!idle(row) || row.handing_out || proxy.state != ProxyState::Available) return;
   ClassKey key{proxy.upstream, proxy.endpoint.scheme, proxy.attributes.country,
                proxy.attributes.region, proxy.attributes.carrier};
   if (add) {
@@ -167,7 +174,12 @@ void PoolTable::index(const Row& row) {
   // moment. Otherwise such rows would stay in front and be looked at by every sweep.
   domain::LifeFacts timed = life;
   if (timed.state == ProxyState::Draining && !timed.idle) timed.usable_until.reset();
-  if (const auto at = domain::next_due(timed, retention, StoreTime::min())) {
+  auto at = domain::next_due(timed, retention, StoreTime::min());
+  if (!row.orphans.empty()) orphaned_.insert(id);
+  for (const domain::Orphans& orphans : row.orphans) {
+    at = std::min(at.value_or(StoreTime::max()), orphans.until);
+  }
+  if (at) {
     due_.emplace(*at, id);
     due_at_[id] = *at;
   }
@@ -192,6 +204,7 @@ void PoolTable::unindex(const Row& row) {
     due_at_.erase(due);
   }
   ripe_.erase(id);
+  orphaned_.erase(id);
 }
 
 }  // namespace proxypool::memory

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "proxypool/domain/activitypool/lease.hpp"
 #include "proxypool/domain/proxy/due.hpp"
 #include "proxypool/ports/activity_pool.hpp"
 
@@ -45,12 +46,25 @@ struct Row {
   std::uint64_t revoked_change = 0;  // the change counter when it became revoking
   std::optional<domain::DrainCause> drain_cause;
   std::optional<StoreTime> unhealthy_since;
-  bool handing_out = false;  // being extracted: in no hand-out index
-  std::uint32_t tie = 0;     // random; decides between equal lives
-  std::uint32_t active = 0;  // as last reported
+  std::vector<domain::Orphans> orphans;  // of owners that were lost; none is over (see settle)
+  bool handing_out = false;              // being extracted: in no hand-out index
+  std::uint32_t tie = 0;                 // random; decides between equal lives
+  std::uint32_t active = 0;              // as last reported
   std::uint32_t reserved = 0;
   std::optional<StoreTime> counted_at;  // when the owner's counts were last reported
 };
+
+// Nobody has it, and nothing that an earlier owner left behind runs on it.
+inline bool idle(const Row& row) noexcept {
+  return row.proxy.ownership == domain::Ownership::Unowned && row.orphans.empty();
+}
+
+inline bool left_by(const ports::LeaseHolder& holder, const domain::Orphans& orphans) noexcept {
+  return orphans.worker == holder.worker && orphans.instance == holder.instance;
+}
+
+// The slots that a holder may use: those that no orphan takes. Its own process counts its own.
+std::uint32_t slots_for(const ports::LeaseHolder& holder, const Row& row) noexcept;
 
 // Proxies with the same answers to every indexed extraction filter.
 struct ClassKey {
@@ -100,7 +114,7 @@ class PoolTable {
   [[nodiscard]] const std::set<ProxyId>& of_upstream(const UpstreamId& upstream) const;
   [[nodiscard]] const std::set<ProxyId>& of_holder(const ports::LeaseHolder& holder) const;
   [[nodiscard]] std::vector<ports::LeaseHolder> holders() const;
-  // Unowned AVAILABLE rows, by class and life: what may be extracted.
+  // Idle AVAILABLE rows, by class and life: what may be extracted.
   [[nodiscard]] const std::map<ClassKey, ByLife>& extractable() const noexcept {
     return extractable_;
   }
@@ -111,6 +125,8 @@ class PoolTable {
   [[nodiscard]] const ByCheck& due() const noexcept { return due_; }
   // Rows whose event is due as soon as somebody looks: idle draining and expired ones.
   [[nodiscard]] const std::set<ProxyId>& ripe() const noexcept { return ripe_; }
+  // Rows with orphans.
+  [[nodiscard]] const std::set<ProxyId>& orphaned() const noexcept { return orphaned_; }
   [[nodiscard]] RowCounts counts(const UpstreamId& upstream) const;
 
   void set_rules(const UpstreamId& upstream, const ports::UpstreamRules& rules);
@@ -130,6 +146,7 @@ class PoolTable {
   ByCheck checks_[3];
   ByCheck due_;
   std::set<ProxyId> ripe_;
+  std::set<ProxyId> orphaned_;
   std::map<UpstreamId, RowCounts> counts_;
   std::map<UpstreamId, ports::UpstreamRules> rules_;
   // What each row is indexed under; kept so that taking out needs no second derivation.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proxypool/domain/activitypool/lease.hpp"
 #include "proxypool/domain/cluster/digest.hpp"
 
 namespace proxypool::gateway {
@@ -123,8 +124,10 @@ Validity Session::validity(std::uint64_t report_sequence, StoreTime store_now,
     validity.base = known ? sent.at : state.registered_at;
     validity.store_now = store_now;
     const auto answer = state.answer.value_or(ports::RegisterWorkerAnswer{});
-    validity.until = validity.base + std::max(valid_for - answer.margin, milliseconds{0});
-    validity.tunnels_until = validity.base + valid_for + answer.orphan_grace;
+    const auto lease =
+        domain::worker_lease(validity.base, valid_for, {answer.margin, answer.orphan_grace});
+    validity.until = lease.work_until;
+    validity.tunnels_until = lease.tunnels_until;
     return validity;
   });
 }

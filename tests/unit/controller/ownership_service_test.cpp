@@ -155,16 +155,16 @@ TEST_F(OwnershipServiceTest, WhatExtractionsLackedIsTakenBackFromWorkers) {
   EXPECT_EQ(owned_by(one).size(), 12U);
 }
 
-// C16: a worker that is not heard of may serve until its lease ends, and its tunnels longer.
-TEST_F(OwnershipServiceTest, NothingOfALostWorkerIsGivenAwayBeforeLeaseGraceAndMarginHavePassed) {
-  const Worker lost = enter("w1");
+// C17: a worker that is not heard of may serve until its lease ends.
+TEST_F(OwnershipServiceTest, NothingOfALostWorkerIsGivenAwayBeforeLeaseAndMarginHavePassed) {
+  Worker lost = enter("w1");
   supply("a", proxy_ids(1, 20));
   step();
   const auto had = owned_by(lost);
   ASSERT_EQ(had.size(), 18U);
+  report(lost);
   Worker other = enter("w2");
-  // Half a minute later it comes to light that the first is silent.
-  for (milliseconds gone{0}; gone < kLease + kGrace + kMargin - milliseconds{1'000};
+  for (milliseconds gone{0}; gone < kLease + kMargin - milliseconds{1'000};
        gone += milliseconds{1'000}) {
     advance(milliseconds{1'000});
     report(other);
@@ -181,6 +181,29 @@ TEST_F(OwnershipServiceTest, NothingOfALostWorkerIsGivenAwayBeforeLeaseGraceAndM
   report(other);
   step();
   EXPECT_EQ(owned_by(other).size(), 18U);
+}
+
+// C16: its tunnels may live on meanwhile: what had work waits or is given with fewer slots.
+TEST_F(OwnershipServiceTest, WhatALostWorkerWasFullyUsingIsGivenAwayAfterTheGrace) {
+  const Worker lost = enter("w1");
+  supply("a", proxy_ids(1, 20));
+  step();
+  ASSERT_EQ(owned_by(lost).size(), 18U);
+  Worker other = enter("w2");
+  const auto wait = [&](milliseconds duration) {
+    for (milliseconds gone{0}; gone < duration; gone += milliseconds{1'000}) {
+      advance(milliseconds{1'000});
+      report(other);
+      sweep();
+      step();
+    }
+  };
+  wait(kLease + kMargin + kGrace - milliseconds{1'000});
+  EXPECT_EQ(inventory("a").unowned, 20U - owned_by(other).size());
+  const auto before = owned_by(other);
+  wait(milliseconds{2'000});
+  EXPECT_EQ(owned_by(other).size(), 18U);
+  EXPECT_LT(before.size(), 18U);
 }
 
 // Rendezvous hashing: a newcomer takes what it wins, and nothing moves between the others.

@@ -43,8 +43,8 @@ class Stores {
   // A new process of the controller: what was in memory is gone.
   void restart() {
     memory::PoolOptions options;
-    options.margin = contract::kMargin;
-    options.orphan_grace = contract::kGrace;
+    options.lease_times.margin = contract::kMargin;
+    options.lease_times.orphan_grace = contract::kGrace;
     options.seal_key = SecretString(std::string(ports::Crypto::kSealKeyBytes, 'k'));
     pool_ = *memory::make_activity_pool(options, {&notes_, nullptr}, clock_, *crypto_);
     registry_ = memory::make_worker_registry(clock_, *crypto_);

@@ -71,100 +71,39 @@ TEST(Inventory, OwnedUnownedAndRevokingAddUpToManaged) {
   }
 }
 
-constexpr LeaseTimes kTimes{};  // 60 s, 2 s, 30 s
+constexpr LeaseTimes kTimes{};  // 2 s, 30 s
+constexpr milliseconds kLease{60'000};
 
-OwnershipLease lease() {
-  return grant_lease(WorkerId("w"), SessionId("s1"), Epoch(5), at(0), kTimes);
-}
-
-TEST(Lease, OnlyItsOwnSessionRenewsWhatTheNewestVersionStillNamesC13C17) {
-  OwnershipLease l = lease();
-  EXPECT_EQ(l.until, at(60));
-  EXPECT_TRUE(renewable(l, SessionId("s1"), true));
-  EXPECT_FALSE(renewable(l, SessionId("s1"), false));
-  EXPECT_FALSE(renewable(l, SessionId("s2"), true));
-  l.revoked = Epoch(9);
-  EXPECT_FALSE(renewable(l, SessionId("s1"), true));
-}
-
-TEST(Lease, TimeAloneFreesAProxyAfterMarginAndForExtractionAfterTheGraceC16) {
-  const OwnershipLease l = lease();
-  EXPECT_FALSE(may_hand_over(l, {}, Handover::ToWorker, at(61), kTimes));
-  EXPECT_TRUE(may_hand_over(l, {}, Handover::ToWorker, at(62), kTimes));
-  EXPECT_FALSE(may_hand_over(l, {}, Handover::ToExtraction, at(91), kTimes));
-  EXPECT_TRUE(may_hand_over(l, {}, Handover::ToExtraction, at(92), kTimes));
-  EXPECT_EQ(still_active(l, {3, 1}, at(91), kTimes), 4U);
-  EXPECT_EQ(still_active(l, {3, 1}, at(92), kTimes), 0U);
-}
-
-TEST(Lease, ZeroCountsFreeAProxyOnlyWhenTheOwnerCannotStartWorkAnyMore) {
-  OwnershipLease l = lease();
-  OwnerWord word{Epoch(9), {}, false};
-  for (const auto to : {Handover::ToWorker, Handover::ToExtraction}) {
-    EXPECT_FALSE(may_hand_over(l, word, to, at(1), kTimes)) << "not revoked";
-    l.revoked = Epoch(10);
-    EXPECT_FALSE(may_hand_over(l, word, to, at(1), kTimes)) << "revocation not applied";
-    l.revoked = Epoch(9);
-    EXPECT_TRUE(may_hand_over(l, word, to, at(1), kTimes));
-    word.in_flight = {0, 1};
-    EXPECT_FALSE(may_hand_over(l, word, to, at(1), kTimes)) << "still reserved";
-    word.in_flight = {};
-    l.revoked.reset();
-    word.final = true;
-    EXPECT_TRUE(may_hand_over(l, word, to, at(1), kTimes)) << "C17: final report";
-    word.final = false;
-  }
-}
-
-TEST(Lease, CountsAreKnownOnlyFromTheRightSessionInTimeAndForThisLeaseC12) {
-  const OwnershipLease l = lease();
-  ReportView report{SessionId("s1"), Epoch(5), at(10), ReportedCount{{2, 1}, Epoch(5)}};
-  EXPECT_EQ(known_in_flight(l, report, at(9)), (InFlight{2, 1}));
-  EXPECT_FALSE(known_in_flight(l, report, at(10)).has_value()) << "late";
-  report.entry->lease_epoch = Epoch(4);
-  EXPECT_FALSE(known_in_flight(l, report, at(9)).has_value()) << "another lease";
-  report.entry.reset();
-  EXPECT_EQ(known_in_flight(l, report, at(9)), InFlight{});
-  report.applied = Epoch(4);
-  EXPECT_FALSE(known_in_flight(l, report, at(9)).has_value()) << "has not learned of it";
-  report.applied = Epoch(7);
-  EXPECT_TRUE(known_in_flight(l, report, at(9)).has_value()) << "churn elsewhere";
-  report.session = SessionId("s2");
-  EXPECT_FALSE(known_in_flight(l, report, at(9)).has_value());
+TEST(Lease, ItsEndFreesAProxyAfterMarginAndForExtractionAfterTheGraceC16C17) {
+  EXPECT_EQ(free_at(at(60), Handover::ToWorker, kTimes), at(62));
+  EXPECT_EQ(free_at(at(60), Handover::ToExtraction, kTimes), at(92));
 }
 
 TEST(Lease, AYoungGenerationWaitsUntilNoOlderLeaseCanLiveC18) {
-  EXPECT_EQ(settled_at(at(0), {true, {}}, kTimes), at(92));
-  EXPECT_EQ(settled_at(at(0), {false, {}}, kTimes), at(0));
-  EXPECT_EQ(settled_at(at(0), {true, at(10)}, kTimes), at(42));
-  EXPECT_EQ(settled_at(at(100), {true, at(10)}, kTimes), at(100));
+  EXPECT_EQ(settled_at(at(0), std::nullopt, kTimes), at(0));
+  EXPECT_EQ(settled_at(at(0), at(10), kTimes), at(42));
+  EXPECT_EQ(settled_at(at(100), at(10), kTimes), at(100));
 }
 
-TEST(WorkerLease, NothingStartsWithoutAGrantOrWithinTheMargin) {
-  WorkerLease none;
-  EXPECT_FALSE(none.may_start_work(TimePoint{}, kTimes));
+TEST(WorkerLease, WorkStopsAMarginBeforeItsEndAndTunnelsAGraceAfterItC9C16) {
   const TimePoint sent{seconds(1'000)};
-  WorkerLease l(sent, seconds(60));
-  EXPECT_TRUE(l.may_start_work(sent + seconds(58) - nanoseconds(1), kTimes));
-  EXPECT_FALSE(l.may_start_work(sent + seconds(58), kTimes));
-  EXPECT_EQ(l.tunnels_end(kTimes), sent + seconds(90));
-  l.extend(WorkerLease(sent - seconds(5), seconds(60)));
-  EXPECT_EQ(l.end(), sent + seconds(60));
-  l.extend(WorkerLease(sent + seconds(5), seconds(60)));
-  EXPECT_EQ(l.end(), sent + seconds(65));
+  const WorkerLease lease = worker_lease(sent, kLease, kTimes);
+  EXPECT_EQ(lease.work_until, sent + seconds(58));
+  EXPECT_EQ(lease.tunnels_until, sent + seconds(90));
+  EXPECT_EQ(worker_lease(sent, milliseconds{500}, kTimes).work_until, sent);
 }
 
 // Random delays and clock rates: the worker's last moment comes before the controller's first.
 TEST(WorkerLease, TheOwnerStopsBeforeAnybodyElseMayStartCP9) {
   SplitMix64 random(17);
+  int handed_over = 0;
   for (int round = 0; round < 10'000; ++round) {
     const auto ms = [&](std::uint64_t bound) {
       return milliseconds(static_cast<std::int64_t>(random.below(bound)));
     };
     const auto sent = ms(1'000'000);
     const auto processed = sent + ms(120'000);
-    const OwnershipLease l =
-        grant_lease(WorkerId("w"), SessionId("s"), Epoch(1), StoreTime(processed), kTimes);
+    const StoreTime until = StoreTime(processed) + kLease;
     // The worker's clock is up to one per cent slow, and began anywhere.
     const auto origin = ms(1'000'000);
     const double rate = 1.0 - 0.01 * random.unit();
@@ -172,15 +111,17 @@ TEST(WorkerLease, TheOwnerStopsBeforeAnybodyElseMayStartCP9) {
       return TimePoint(origin + milliseconds(static_cast<std::int64_t>(
                                     static_cast<double>((real - sent).count()) * rate)));
     };
-    const WorkerLease w(on_worker(sent), kTimes.lease);
+    const WorkerLease lease = worker_lease(on_worker(sent), kLease, kTimes);
     const auto t = processed + ms(200'000);
-    if (may_hand_over(l, {}, Handover::ToWorker, StoreTime(t), kTimes)) {
-      EXPECT_FALSE(w.may_start_work(on_worker(t), kTimes));
+    if (StoreTime(t) >= free_at(until, Handover::ToWorker, kTimes)) {
+      EXPECT_GE(on_worker(t), lease.work_until);
+      ++handed_over;
     }
-    if (may_hand_over(l, {}, Handover::ToExtraction, StoreTime(t), kTimes)) {
-      EXPECT_GE(on_worker(t), w.tunnels_end(kTimes));
+    if (StoreTime(t) >= free_at(until, Handover::ToExtraction, kTimes)) {
+      EXPECT_GE(on_worker(t), lease.tunnels_until);
     }
   }
+  EXPECT_GT(handed_over, 1'000);
 }
 
 std::vector<LiveWorker> workers(std::size_t n) {
