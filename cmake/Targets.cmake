@@ -35,8 +35,11 @@ function(pp_test name)
     PROXYPOOL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" PROXYPOOL_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest_main GTest::gmock
     proxypool_options)
+  # Discovery takes a list of labels apart and keeps only the first; joined into one they are still
+  # found, since ctest looks for labels by expression.
+  list(JOIN ARG_LABELS "-" label)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+    PROPERTIES LABELS "${label}" TIMEOUT ${ARG_TIMEOUT})
   if("tsan" IN_LIST ARG_LABELS)
     add_dependencies(pp_tsan_tests ${name})
   endif()
