@@ -118,7 +118,7 @@ std::vector<NamedStep> Controller::steps() {
   steps.push_back({"snapshots", [this](TimePoint now) { return sessions_.step(now); },
                    [this](std::function<void()> wake) { sessions_.on_work(std::move(wake)); }});
   steps.push_back({"health", [this](TimePoint now) { return health_.step(now); }, {}});
-  steps.push_back({"ownership", [this](TimePoint now) { return ownership_.step(now); }, {}});
+  steps.push_back({"ownership", [this](TimePoint now) { return step_ownership(now); }, {}});
   for (const auto& supply : supplies_) {
     steps.push_back({"supply " + supply->upstream().str(),
                      [service = supply.get()](TimePoint now) { return service->step(now); },
@@ -155,8 +155,18 @@ TimePoint Controller::step_switches(TimePoint now) {
 TimePoint Controller::step_sweep(TimePoint now) {
   const auto swept = deps_.pool.sweep(kSweepBatch, Deadline::after(now, kStoreBudget));
   if (!swept) return now + kStoreBudget;
-  const std::uint32_t moved = swept->drained + swept->expired + swept->removed;
+  const std::uint32_t moved = swept->drained + swept->expired + swept->removed + swept->freed;
   return moved >= kSweepBatch ? now : now + kSweepPoll;
+}
+
+TimePoint Controller::step_ownership(TimePoint now) {
+  const std::uint64_t before = ownership_.counters().unplaced;
+  const TimePoint next = ownership_.step(now);
+  const OwnershipCounters after = ownership_.counters();
+  if (before == 0 && after.unplaced != 0) {
+    deps_.events.emit(ports::Event::OwnershipLimited, {{"left_over", after.unplaced}});
+  }
+  return next;
 }
 
 std::vector<OwnedUpstream> Controller::owned_upstreams() const {

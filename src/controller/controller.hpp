@@ -89,6 +89,7 @@ class Controller final : public ports::Readings {
   [[nodiscard]] std::vector<std::string> warnings(const ports::Generation& generation) const;
   TimePoint step_switches(TimePoint now);
   TimePoint step_sweep(TimePoint now);
+  TimePoint step_ownership(TimePoint now);
   [[nodiscard]] std::vector<OwnedUpstream> owned_upstreams() const;
   void report_fetch(const UpstreamId& upstream, const domain::FetchOutcome& outcome,
                     const std::string& detail);

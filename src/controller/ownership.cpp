@@ -77,13 +77,16 @@ Status OwnershipService::plan(TimePoint now) {
     Share share;
     std::size_t available = 0;
     for (const ports::LeasedProxy& row : ownable) {
-      domain::OwnableProxy proxy{row.proxy.id, row.proxy.ownership, std::nullopt};
+      domain::OwnableProxy proxy{row.proxy.id, row.proxy.ownership, std::nullopt,
+                                 row.orphaned_until.has_value()};
       const auto owner = by_session.find(row.holder.session.str());
       if (owner != by_session.end()) {
         proxy.owner = owner->second;
         ++live[owner->second].owned;
       }
       if (row.proxy.state == domain::ProxyState::Available) ++available;
+      const bool full = row.orphaned_slots >= row.proxy.max_concurrency;
+      if (full && row.proxy.ownership == domain::Ownership::Unowned) continue;
       share.proxies.push_back(proxy);
     }
     const std::size_t shortage = shortage_(upstream.id);
@@ -96,7 +99,7 @@ Status OwnershipService::plan(TimePoint now) {
     // A tenth at a time: what moves is not in use while it moves.
     const std::size_t moves_max = std::max<std::size_t>(8, share.proxies.size() / 10);
     const auto plan = domain::plan_ownership(share.proxies, live, share.reserve, moves_max);
-    unplaced += plan.unplaced;
+    if (!live.empty()) unplaced += plan.unplaced;
     PP_TRY(const Unit done, carry_out(plan, workers));
     static_cast<void>(done);
   }

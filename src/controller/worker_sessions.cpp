@@ -217,8 +217,11 @@ Result<ports::RegisterWorkerAnswer> WorkerSessions::register_worker(
              deadline));
   PP_TRY(const Epoch epoch, deps_.coordination.next_epoch(deadline));
   const ports::LeaseHolder holder{request.worker, request.instance, row.session};
+  // A view that has ended claims nothing: its proxies may have been given to others since.
+  const bool valid = request.held_valid_for > milliseconds{0};
+  const ports::Holdings holdings{valid ? request.held : std::vector<ProxyId>{}, request.running};
   PP_TRY(const std::uint32_t open,
-         deps_.pool.adopt(holder, request.held, epoch, settings_.lease, deadline));
+         deps_.pool.adopt(holder, holdings, epoch, settings_.lease, deadline));
 
   const TimePoint now = deps_.clock.now();
   auto session = std::make_shared<Session>(holder, epoch);

@@ -153,7 +153,10 @@ class PoolSteps : public ::testing::Test {
     return *pool().assign(to, ids, Epoch(epoch), kLease, Deadline{});
   }
   std::uint32_t adopt(const ports::LeaseHolder& by, const std::vector<ProxyId>& ids) {
-    return *pool().adopt(by, ids, Epoch(1), kLease, Deadline{});
+    return adopt_all(by, {ids, {}});
+  }
+  std::uint32_t adopt_all(const ports::LeaseHolder& by, const ports::Holdings& holdings) {
+    return *pool().adopt(by, holdings, Epoch(1), kLease, Deadline{});
   }
   // A full report: what is not named carries nothing.
   std::vector<ProxyId> report(const ports::LeaseHolder& by,

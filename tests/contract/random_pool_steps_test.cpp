@@ -204,6 +204,7 @@ class RandomPoolSteps : public PoolSteps<MemoryPoolFixture> {
       if (!sessions.insert(by.session.str()).second) continue;
       for (const auto& entry : held_by(by)) {
         ASSERT_TRUE(held.contains(entry.proxy.id));
+        ASSERT_GT(entry.proxy.max_concurrency, 0U);
         ++by_holder;
       }
     }

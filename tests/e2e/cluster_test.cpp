@@ -38,6 +38,17 @@ TEST(TheCluster, EndsWithExitCodeZero) {
   EXPECT_EQ(cluster.controller().stop(), 0) << cluster.logs();
 }
 
+// C10
+TEST(TheCluster, SaysWhichProxiesNoGatewayHasRoomFor) {
+  support::ClusterOptions options;
+  options.control_plane = "limits: {maxProxiesPerWorker: 1}";
+  options.wait = false;
+  Cluster cluster(options);
+  EXPECT_TRUE(support::eventually([&] {
+    return cluster.logs().find("ownership_limited") != std::string::npos;
+  })) << cluster.logs();
+}
+
 // A controller that comes back on its ports and its state serves its gateways again.
 TEST(TheCluster, GoesOnAfterARestartOfTheController) {
   Cluster cluster;

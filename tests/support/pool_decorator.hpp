@@ -58,9 +58,9 @@ class PoolDecorator : public ports::ActivityPool {
                                       milliseconds lease, Deadline deadline) override {
     return inner_.assign(holder, ids, epoch, lease, deadline);
   }
-  Result<std::uint32_t> adopt(const ports::LeaseHolder& holder, const std::vector<ProxyId>& ids,
+  Result<std::uint32_t> adopt(const ports::LeaseHolder& holder, const ports::Holdings& holdings,
                               Epoch epoch, milliseconds lease, Deadline deadline) override {
-    return inner_.adopt(holder, ids, epoch, lease, deadline);
+    return inner_.adopt(holder, holdings, epoch, lease, deadline);
   }
   Result<std::uint32_t> open_claims(const ports::LeaseHolder& holder, Deadline deadline) override {
     return inner_.open_claims(holder, deadline);

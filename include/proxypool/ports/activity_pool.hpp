@@ -20,6 +20,7 @@
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/activitypool/inventory.hpp"
+#include "proxypool/domain/activitypool/lease.hpp"
 #include "proxypool/domain/extraction/extraction.hpp"
 #include "proxypool/domain/health/observation.hpp"
 #include "proxypool/domain/health/reducer.hpp"
@@ -91,6 +92,8 @@ struct LeasedProxy {
   LeaseHolder holder;  // empty names: unowned
   Epoch lease_epoch;
   StoreTime lease_until;
+  std::uint32_t orphaned_slots = 0;  // that lost owners may still use, until:
+  std::optional<StoreTime> orphaned_until = std::nullopt;
 };
 
 // What the reducer needs of a proxy, with the guard for writing it back.
@@ -130,6 +133,12 @@ struct HeldProxy {
   Credential credential;
   Epoch lease_epoch;
   StoreTime lease_until;
+};
+
+// What a process says it has when it registers.
+struct Holdings {
+  std::vector<ProxyId> held;  // of a view that is valid
+  std::vector<domain::RunningOn> running;
 };
 
 struct RuntimeCount {
@@ -202,8 +211,7 @@ class ActivityPool {
                                                  Deadline deadline) = 0;
 
   // Ownership ---------------------------------------------------------------------------------
-  // The AVAILABLE and SUSPECT proxies of one upstream that somebody holds or could be given: what a
-  // plan divides.
+  // The AVAILABLE and SUSPECT proxies of one upstream, whoever holds them: what a plan divides.
   virtual Result<std::vector<LeasedProxy>> ownable(const UpstreamId& upstream,
                                                    Deadline deadline) = 0;
   // Gives unowned proxies with a free slot to a worker; answers those that it got. Refused ones
@@ -211,13 +219,14 @@ class ActivityPool {
   virtual Result<std::vector<ProxyId>> assign(const LeaseHolder& holder,
                                               const std::vector<ProxyId>& ids, Epoch epoch,
                                               milliseconds lease, Deadline deadline) = 0;
-  // A worker registered and says what it holds. Leases of the same instance move to the new
-  // session; in a young generation the ids are claims: unowned proxies, now or when supply brings
-  // them, become the holder's (C18). Earlier claims of the same instance are kept, whatever the age
-  // of the generation, if they are named again; those of another instance stay its own (C17). Once
-  // every instance that may hold leases from before has been adopted, it is no longer young.
-  // Answers how many claims are still open.
-  virtual Result<std::uint32_t> adopt(const LeaseHolder& holder, const std::vector<ProxyId>& ids,
+  // A worker registered and says what it has. Leases of the same instance move to the new session.
+  // In a young generation what it holds are claims: unowned proxies, now or when supply brings
+  // them, become the holder's (C18); and what it works on besides has orphans, now or then (C16).
+  // Earlier claims of the same instance are kept, whatever the age of the generation, if they are
+  // named again; those of another instance stay its own (C17). Once every instance that may hold
+  // leases from before has been adopted, it is no longer young. Answers how many claims are still
+  // open.
+  virtual Result<std::uint32_t> adopt(const LeaseHolder& holder, const Holdings& holdings,
                                       Epoch epoch, milliseconds lease, Deadline deadline) = 0;
   // How many of the holder's claims are open: not brought by supply yet, or not through their
   // first check. Zero: a full snapshot would not shrink what the worker serves.
@@ -230,8 +239,9 @@ class ActivityPool {
   virtual Result<std::uint32_t> revoke(const std::vector<ProxyId>& ids, Deadline deadline) = 0;
   // A full report of a session: stores the counts, and frees revoking proxies that are at zero and
   // became revoking before `acknowledged_change` (the change counter at which the snapshot that the
-  // worker serves was built). A final report frees everything of the session. Answers what was
-  // freed.
+  // worker serves was built). A proxy that it does not name is at zero if that snapshot could name
+  // it, and unknown otherwise. A final report frees everything of the session; what it still counts
+  // becomes orphans. Answers what was freed.
   virtual Result<std::vector<ProxyId>> apply_runtime(const LeaseHolder& holder,
                                                      const std::vector<RuntimeCount>& counts,
                                                      std::uint64_t acknowledged_change,

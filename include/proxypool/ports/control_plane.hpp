@@ -21,6 +21,7 @@
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/time.hpp"
+#include "proxypool/domain/activitypool/lease.hpp"
 #include "proxypool/domain/activitypool/session.hpp"
 #include "proxypool/domain/cluster/snapshot.hpp"
 #include "proxypool/domain/health/observation.hpp"
@@ -44,6 +45,8 @@ struct RegisterWorkerRequest {
   std::optional<domain::SnapshotVersion> held_version;
   milliseconds held_valid_for{0};  // how long that view stays valid; 0: it has ended
   std::vector<ProxyId> held;
+  // What it works on besides: proxies that it lost, and those of a view that has ended (C16).
+  std::vector<domain::RunningOn> running;
 };
 
 struct RegisterWorkerAnswer {

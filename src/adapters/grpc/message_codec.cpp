@@ -59,6 +59,11 @@ void encode(const ports::RegisterWorkerRequest& value, v1::RegisterWorkerRequest
   if (value.held_version) encode(*value.held_version, *wire.mutable_held_version());
   wire.set_held_valid_for_ms(to_wire_ms(value.held_valid_for));
   for (const ProxyId id : value.held) wire.add_held_proxy_ids(id.value());
+  for (const domain::RunningOn& entry : value.running) {
+    v1::RunningOn& out = *wire.add_running();
+    out.set_proxy_id(entry.id.value());
+    out.set_slots(entry.slots);
+  }
 }
 
 Result<ports::RegisterWorkerRequest> decode(const v1::RegisterWorkerRequest& wire) {
@@ -68,7 +73,9 @@ Result<ports::RegisterWorkerRequest> decode(const v1::RegisterWorkerRequest& wir
   PP_TRY([[maybe_unused]] Unit valid,
          first_error({check_registration(wire, wire.worker_id(), "worker_id"),
                       check_count(wire.zone().size(), kNameBytesMax, "zone bytes"),
-                      check_count(held, limits::kProxiesPerWorkerMax, "held proxies")}));
+                      check_count(held, limits::kProxiesPerWorkerMax, "held proxies"),
+                      check_count(size_of(wire.running_size()), limits::kProxiesPerWorkerMax,
+                                  "running proxies")}));
   value.cluster_id = wire.cluster_id();
   value.environment = wire.environment();
   value.worker = WorkerId(wire.worker_id());
@@ -79,6 +86,9 @@ Result<ports::RegisterWorkerRequest> decode(const v1::RegisterWorkerRequest& wir
   if (wire.has_held_version()) value.held_version = decode(wire.held_version());
   value.held_valid_for = milliseconds(wire.held_valid_for_ms());
   value.held = to_ids(wire.held_proxy_ids());
+  for (const v1::RunningOn& entry : wire.running()) {
+    value.running.push_back({ProxyId(entry.proxy_id()), entry.slots()});
+  }
   return value;
 }
 

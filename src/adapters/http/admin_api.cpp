@@ -150,6 +150,10 @@ json proxy_json(const ports::ProxyRow& row, StoreTime now) {
            {"createdAt", format_time(proxy.created_at)},
            {"latency", seconds_text(proxy.latency)}};
   if (!row.leased.holder.worker.empty()) out["owner"] = row.leased.holder.worker.str();
+  if (row.leased.orphaned_until) {
+    out["orphanedSlots"] = row.leased.orphaned_slots;
+    out["orphanedUntil"] = format_time(*row.leased.orphaned_until);
+  }
   if (proxy.expires_at) {
     out["expiresAt"] = format_time(*proxy.expires_at);
     out["remainingTtlSeconds"] =

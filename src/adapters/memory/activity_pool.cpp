@@ -86,6 +86,15 @@ Result<std::unique_ptr<ports::ActivityPool>> make_activity_pool(const PoolOption
   return std::unique_ptr<ports::ActivityPool>(std::move(pool));
 }
 
+ports::LeasedProxy leased(const Row& row) {
+  ports::LeasedProxy out{row.proxy, row.holder, row.lease_epoch, row.lease_until};
+  out.orphaned_slots = orphaned_slots(row);
+  for (const domain::Orphans& orphans : row.orphans) {
+    out.orphaned_until = std::max(out.orphaned_until.value_or(orphans.until), orphans.until);
+  }
+  return out;
+}
+
 // Generation -------------------------------------------------------------------------------------
 
 StoreTime MemoryPool::exclusive_from(const State& state) const {
@@ -143,6 +152,7 @@ void MemoryPool::own(State& state, Row& row, const ports::LeaseHolder& holder, E
     r.holder = holder;
     r.lease_epoch = epoch;
     r.lease_until = until;
+    r.owned_change = state.change + 1;
     r.active = 0;
     r.reserved = 0;
     r.counted_at.reset();
@@ -151,8 +161,9 @@ void MemoryPool::own(State& state, Row& row, const ports::LeaseHolder& holder, E
   visible_change(state);
 }
 
-void MemoryPool::free_lease(State& state, Row& row) {
+void MemoryPool::free_lease(State& state, Row& row, std::optional<std::uint32_t> running) {
   state.table.change(row, [&](Row& r) {
+    if (running) r.orphans.push_back(orphans_of(r.holder, *running, r.lease_until));
     r.proxy.ownership = Ownership::Unowned;
     r.holder = {};
     r.active = 0;
@@ -207,6 +218,9 @@ void MemoryPool::admit_one(State& state, const ports::AdmitBatch& batch,
   Row row = new_row(batch, admission, life, now);
   row.tie =
       random_.with([](SplitMix64& random) { return static_cast<std::uint32_t>(random.next()); });
+  const auto [left, left_end] = state.left.equal_range(admission.id);
+  for (auto it = left; it != left_end; ++it) row.orphans.push_back(it->second);
+  state.left.erase(left, left_end);
   Row& inserted = state.table.insert(std::move(row));
   ++result.admitted;
   if (const auto claim = state.claims.find(admission.id); claim != state.claims.end()) {
@@ -249,7 +263,8 @@ Result<domain::Inventory> MemoryPool::inventory(const UpstreamId& upstream, Dead
     for (const ProxyId id : state.table.of_upstream(upstream)) {
       const Row& row = *state.table.find(id);
       domain::InventoryItem item{row.proxy.state, row.proxy.ownership, row.proxy.usable_until,
-                                 slots_for(row.holder, row)};
+                                 row.proxy.max_concurrency};
+      item.orphaned = orphaned_slots(row, row.holder);
       const bool known = row.counted_at && now - *row.counted_at < kReportTtl;
       if (known) item.in_flight = domain::InFlight{row.active, row.reserved};
       inventory.add(item, now);
@@ -290,29 +305,37 @@ bool MemoryPool::move_and_settle(State& state, ProxyId id, ProxyEvent event, Sto
   return !row || row->proxy.state != before;
 }
 
-void MemoryPool::free_ended_leases(State& state, StoreTime now, ports::SweepResult& result) {
+void MemoryPool::free_ended_leases(State& state, StoreTime now, std::uint32_t count_max,
+                                   ports::SweepResult& result) {
   for (const ports::LeaseHolder& holder : state.table.holders()) {
+    const auto over = [&](StoreTime until) {
+      return now >= free_at(until, Handover::ToWorker, options_.lease_times);
+    };
+    if (!over(state.table.earliest_end(holder))) continue;
     std::vector<ProxyId> ended;
+    StoreTime earliest = StoreTime::max();
     for (const ProxyId id : state.table.of_holder(holder)) {
       const StoreTime until = state.table.find(id)->lease_until;
-      if (now >= free_at(until, Handover::ToWorker, options_.lease_times)) ended.push_back(id);
+      const bool ends_now = over(until) && result.freed + ended.size() < count_max;
+      if (ends_now) ended.push_back(id);
+      if (!ends_now) earliest = std::min(earliest, until);
     }
     for (const ProxyId id : ended) {
       Row& row = *state.table.find(id);
-      state.table.change(row, [&](Row& r) { r.orphans.push_back(orphans_of(r)); });
-      free_lease(state, row);
+      // Its owner went without a word: what it last said counts, or the worst.
+      const bool known = row.counted_at.has_value();
+      free_lease(state, row, known ? row.active + row.reserved : row.proxy.max_concurrency);
       ++result.freed;
       settle(state, id, now, result);
     }
+    state.table.set_earliest_end(holder, earliest);
   }
 }
 
-// The tunnels of an owner whose lease has ended without a word.
-domain::Orphans MemoryPool::orphans_of(const Row& row) const {
-  const std::uint32_t slots =
-      row.counted_at ? row.active + row.reserved : row.proxy.max_concurrency;
-  return {row.holder.worker, row.holder.instance, slots,
-          free_at(row.lease_until, Handover::ToExtraction, options_.lease_times)};
+domain::Orphans MemoryPool::orphans_of(const ports::LeaseHolder& holder, std::uint32_t slots,
+                                       StoreTime lease_until) const {
+  return {holder.worker, holder.instance, slots,
+          free_at(lease_until, Handover::ToExtraction, options_.lease_times)};
 }
 
 StoreTime MemoryPool::next_due(const State& state, StoreTime now) const {
@@ -321,10 +344,8 @@ StoreTime MemoryPool::next_due(const State& state, StoreTime now) const {
   const auto later = due.lower_bound({now + milliseconds{1}, ProxyId{}});
   if (later != due.end()) next = later->first;
   for (const ports::LeaseHolder& holder : state.table.holders()) {
-    for (const ProxyId id : state.table.of_holder(holder)) {
-      const StoreTime until = state.table.find(id)->lease_until;
-      next = std::min(next, free_at(until, Handover::ToWorker, options_.lease_times));
-    }
+    const StoreTime until = state.table.earliest_end(holder);
+    next = std::min(next, free_at(until, Handover::ToWorker, options_.lease_times));
   }
   return next;
 }
@@ -333,7 +354,7 @@ Result<ports::SweepResult> MemoryPool::sweep(std::uint32_t count_max, Deadline) 
   const StoreTime now = clock_.now();
   return state_.with([&](State& state) -> Result<ports::SweepResult> {
     ports::SweepResult result;
-    free_ended_leases(state, now, result);
+    free_ended_leases(state, now, count_max, result);
     std::vector<ProxyId> due;
     for (const ProxyId id : state.table.ripe()) {
       if (due.size() == count_max) break;
@@ -351,6 +372,7 @@ Result<ports::SweepResult> MemoryPool::sweep(std::uint32_t count_max, Deadline) 
     state.leases.forget_ended(now - options_.lease_times.margin -
                               options_.lease_times.orphan_grace);
     std::erase_if(state.claims, [&](const auto& claim) { return over(claim.second.lease_until); });
+    std::erase_if(state.left, [&](const auto& left) { return now >= left.second.until; });
     std::erase_if(state.replays,
                   [&](const auto& replay) { return now >= replay.second.replay_until; });
     result.next_due = more ? now : next_due(state, now);
@@ -478,10 +500,7 @@ Result<std::vector<ports::ProxyRow>> MemoryPool::list(const ports::ProxyQuery& q
       if (!matches(query.upstreams, row.proxy.upstream)) continue;
       if (query.states.empty() && row.proxy.state == ProxyState::Removed) continue;
       if (!matches(query.states, row.proxy.state)) continue;
-      page.push_back({{row.proxy, row.holder, row.lease_epoch, row.lease_until},
-                      row.last_failure,
-                      row.active,
-                      row.reserved});
+      page.push_back({leased(row), row.last_failure, row.active, row.reserved});
     }
     return page;
   });

@@ -23,6 +23,8 @@
 
 namespace proxypool::memory {
 
+ports::LeasedProxy leased(const Row& row);
+
 class MemoryPool final : public ports::ActivityPool {
  public:
   MemoryPool(PoolOptions options, LeaseNote note, ports::DurableLog* handouts, const Clock& clock,
@@ -49,7 +51,7 @@ class MemoryPool final : public ports::ActivityPool {
   Result<std::vector<ProxyId>> assign(const ports::LeaseHolder& holder,
                                       const std::vector<ProxyId>& ids, Epoch epoch,
                                       milliseconds lease, Deadline) override;
-  Result<std::uint32_t> adopt(const ports::LeaseHolder& holder, const std::vector<ProxyId>& ids,
+  Result<std::uint32_t> adopt(const ports::LeaseHolder& holder, const ports::Holdings& holdings,
                               Epoch epoch, milliseconds lease, Deadline) override;
   Result<std::uint32_t> open_claims(const ports::LeaseHolder& holder, Deadline) override;
   Result<std::uint32_t> renew(const ports::LeaseHolder& holder, milliseconds lease,
@@ -81,7 +83,9 @@ class MemoryPool final : public ports::ActivityPool {
     LeaseNote leases;
     std::uint64_t change = 1;
     std::uint64_t last_task = 0;
-    std::map<ProxyId, Claim> claims;  // of proxies that supply has not brought yet
+    // Of proxies that supply has not brought yet.
+    std::map<ProxyId, Claim> claims;
+    std::multimap<ProxyId, domain::Orphans> left;
     std::map<ReplayKey, Handout> replays;
     std::map<ReplayKey, std::string> in_progress;  // → request digest
     std::uint32_t appending = 0;                   // hand-outs between selection and finish
@@ -91,7 +95,8 @@ class MemoryPool final : public ports::ActivityPool {
   // Moves a row over one edge of the table; false when there is none. A row that leaves the usable
   // states while it is owned becomes revoking.
   bool move(State& state, Row& row, domain::ProxyEvent event, StoreTime now);
-  void free_lease(State& state, Row& row);
+  // `running`: the slots that its owner may still use, if it went without saying that it uses none.
+  void free_lease(State& state, Row& row, std::optional<std::uint32_t> running = std::nullopt);
   void own(State& state, Row& row, const ports::LeaseHolder& holder, Epoch epoch, StoreTime until);
   void visible_change(State& state) { ++state.change; }
   [[nodiscard]] bool young(const State& state, StoreTime now) const;
@@ -104,13 +109,19 @@ class MemoryPool final : public ports::ActivityPool {
   [[nodiscard]] static std::uint32_t count_open_claims(const State& state,
                                                        const ports::LeaseHolder& holder);
   [[nodiscard]] static bool holds_more(const State& state, const ports::LeaseHolder& holder);
+  void claim(State& state, const ports::LeaseHolder& holder, const std::vector<ProxyId>& ids,
+             Epoch epoch, StoreTime until);
+  void leave_running(State& state, const ports::LeaseHolder& holder,
+                     const std::vector<domain::RunningOn>& running, StoreTime until);
   void take_claims_along(State& state, const ports::LeaseHolder& holder,
                          const std::vector<ProxyId>& ids);
-  [[nodiscard]] domain::Orphans orphans_of(const Row& row) const;
+  [[nodiscard]] domain::Orphans orphans_of(const ports::LeaseHolder& holder, std::uint32_t slots,
+                                           StoreTime lease_until) const;
   using OrphansTest = std::function<bool(const domain::Orphans&)>;
   void forget_orphans(State& state, Row& row, const OrphansTest& over);
   void forget_orphans_of(State& state, const ports::LeaseHolder& holder);
-  void free_ended_leases(State& state, StoreTime now, ports::SweepResult& result);
+  void free_ended_leases(State& state, StoreTime now, std::uint32_t count_max,
+                         ports::SweepResult& result);
   void admit_one(State& state, const ports::AdmitBatch& batch, const ports::Admission& admission,
                  StoreTime now, ports::AdmitResult& result);
   void remove_missing(State& state, const ports::AdmitBatch& batch, StoreTime now,

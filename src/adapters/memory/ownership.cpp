@@ -17,7 +17,7 @@ Result<std::vector<ports::LeasedProxy>> MemoryPool::ownable(const UpstreamId& up
     for (const ProxyId id : state.table.of_upstream(upstream)) {
       const Row& row = *state.table.find(id);
       if (row.handing_out || !domain::usable(row.proxy, now)) continue;
-      proxies.push_back({row.proxy, row.holder, row.lease_epoch, row.lease_until});
+      proxies.push_back(leased(row));
     }
     return proxies;
   });
@@ -46,9 +46,10 @@ Result<std::vector<ProxyId>> MemoryPool::assign(const ports::LeaseHolder& holder
 }
 
 Result<std::uint32_t> MemoryPool::adopt(const ports::LeaseHolder& holder,
-                                        const std::vector<ProxyId>& ids, Epoch epoch,
+                                        const ports::Holdings& holdings, Epoch epoch,
                                         milliseconds lease, Deadline) {
   const StoreTime now = clock_.now();
+  const std::vector<ProxyId>& ids = holdings.held;
   return state_.with([&](State& state) -> Result<std::uint32_t> {
     // A reconnect of the same process takes its own leases along.
     for (const ports::LeaseHolder& old : state.table.holders()) {
@@ -59,28 +60,50 @@ Result<std::uint32_t> MemoryPool::adopt(const ports::LeaseHolder& holder,
       }
     }
     take_claims_along(state, holder, ids);
-    const bool was_young = young(state, now);
-    if (was_young && !ids.empty()) {
+    const bool has_something = !ids.empty() || !holdings.running.empty();
+    if (young(state, now) && has_something) {
       PP_TRY(const Unit covered,
              state.leases.cover(holder.worker, holder.instance, now + lease, lease));
       static_cast<void>(covered);
-      for (const ProxyId id : ids) {
-        Row* row = state.table.find(id);
-        // What another instance claims is its own until its claim ends (C17).
-        const Claim claim{holder, epoch, now + lease};
-        if (!row) {
-          const auto kept = state.claims.emplace(id, claim).first;
-          if (kept->second.holder == holder) kept->second = claim;
-        }
-        if (row && row->proxy.ownership == Ownership::Unowned && !row->handing_out &&
-            domain::managed(row->proxy.state)) {
-          own(state, *row, holder, epoch, now + lease);
-        }
-      }
+      leave_running(state, holder, holdings.running, now + lease);
+      claim(state, holder, ids, epoch, now + lease);
     }
     state.leases.came_back(holder.worker, holder.instance);
     return count_open_claims(state, holder);
   });
+}
+
+void MemoryPool::claim(State& state, const ports::LeaseHolder& holder,
+                       const std::vector<ProxyId>& ids, Epoch epoch, StoreTime until) {
+  for (const ProxyId id : ids) {
+    Row* row = state.table.find(id);
+    if (!row) {
+      // What another instance claims is its own until its claim ends (C17).
+      const Claim claim{holder, epoch, until};
+      const auto kept = state.claims.emplace(id, claim).first;
+      if (kept->second.holder == holder) kept->second = claim;
+      continue;
+    }
+    if (row->proxy.ownership != Ownership::Unowned || row->handing_out) continue;
+    if (domain::managed(row->proxy.state) && slots_for(holder, *row) != 0) {
+      own(state, *row, holder, epoch, until);
+    }
+  }
+}
+
+// The process works on them without a claim: what it began ends with the grace after a lease that
+// is no longer than one that it could get now.
+void MemoryPool::leave_running(State& state, const ports::LeaseHolder& holder,
+                               const std::vector<domain::RunningOn>& running, StoreTime until) {
+  for (const domain::RunningOn& entry : running) {
+    const domain::Orphans orphans = orphans_of(holder, entry.slots, until);
+    Row* row = state.table.find(entry.id);
+    if (!row) {
+      state.left.emplace(entry.id, orphans);
+    } else if (row->holder != holder && !row->handing_out) {
+      state.table.change(*row, [&](Row& r) { r.orphans.push_back(orphans); });
+    }
+  }
 }
 
 // A reconnect of the same process keeps the claims that it names again, also when the generation is
@@ -102,10 +125,12 @@ void MemoryPool::take_claims_along(State& state, const ports::LeaseHolder& holde
 }
 
 void MemoryPool::forget_orphans_of(State& state, const ports::LeaseHolder& holder) {
-  const std::set<ProxyId> orphaned = state.table.orphaned();
-  for (const ProxyId id : orphaned) {
+  std::erase_if(state.left, [&](const auto& left) { return left_by(holder, left.second); });
+  ports::SweepResult ignored;
+  for (const ProxyId id : state.table.orphaned_by(holder)) {
     forget_orphans(state, *state.table.find(id),
                    [&](const domain::Orphans& orphans) { return left_by(holder, orphans); });
+    settle(state, id, clock_.now(), ignored);
   }
 }
 
@@ -131,16 +156,21 @@ Result<std::uint32_t> MemoryPool::renew(const ports::LeaseHolder& holder, millis
   return state_.with([&](State& state) -> Result<std::uint32_t> {
     const std::set<ProxyId>& held = state.table.of_holder(holder);
     if (held.empty()) return 0U;
+    StoreTime earliest = now + lease;
     PP_TRY(const Unit covered,
            state.leases.cover(holder.worker, holder.instance, now + lease, lease));
     static_cast<void>(covered);
     std::uint32_t renewed = 0;
     for (const ProxyId id : held) {
       Row& row = *state.table.find(id);
-      if (row.proxy.ownership != Ownership::Owned) continue;
-      row.lease_until = now + lease;  // in no index
+      if (row.proxy.ownership != Ownership::Owned) {
+        earliest = std::min(earliest, row.lease_until);
+        continue;
+      }
+      row.lease_until = now + lease;  // in no index but the earliest of all
       ++renewed;
     }
+    state.table.set_earliest_end(holder, earliest);
     return renewed;
   });
 }
@@ -183,13 +213,15 @@ Result<std::vector<ProxyId>> MemoryPool::apply_runtime(
     for (const ProxyId id : state.table.of_holder(holder)) {
       Row& row = *state.table.find(id);
       const auto found = by_id.find(id);
+      const bool reported = found != by_id.end();
       if (final_report) {
         freed.push_back(id);
         continue;
       }
-      // A count for another lease says nothing about this one, not even that it is idle (C12).
-      const bool reported = found != by_id.end();
+      // A count for another lease says nothing about this one, not even that it is idle; nor does
+      // the silence of a process that has not learned of the lease (C12).
       if (reported && found->second->lease_epoch != row.lease_epoch) continue;
+      if (!reported && acknowledged_change < row.owned_change) continue;
       row.active = reported ? found->second->active : 0;  // in no index
       row.reserved = reported ? found->second->reserved : 0;
       row.counted_at = now;
@@ -197,13 +229,18 @@ Result<std::vector<ProxyId>> MemoryPool::apply_runtime(
           row.proxy.ownership == Ownership::Revoking && row.revoked_change <= acknowledged_change;
       if (gone && row.active == 0 && row.reserved == 0) freed.push_back(id);
     }
+    if (final_report) forget_orphans_of(state, holder);
     ports::SweepResult ignored;
     for (const ProxyId id : freed) {
-      free_lease(state, *state.table.find(id));
+      const auto found = by_id.find(id);
+      // Only in a final report: work that nobody waited for.
+      const std::uint32_t running =
+          found == by_id.end() ? 0 : found->second->active + found->second->reserved;
+      free_lease(state, *state.table.find(id),
+                 running == 0 ? std::nullopt : std::optional(running));
       settle(state, id, now, ignored);
     }
     if (final_report) {
-      forget_orphans_of(state, holder);
       std::erase_if(state.claims, [&](const auto& claim) { return claim.second.holder == holder; });
       // If this is not saved, the note covers the instance until its time has passed: no harm.
       if (!holds_more(state, holder)) {

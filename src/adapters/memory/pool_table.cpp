@@ -37,12 +37,12 @@ const std::set<ProxyId> kNone;
 
 }  // namespace
 
-std::uint32_t slots_for(const ports::LeaseHolder& holder, const Row& row) noexcept {
-  std::uint32_t slots = row.proxy.max_concurrency;
+std::uint32_t orphaned_slots(const Row& row, const ports::LeaseHolder& holder) noexcept {
+  std::uint32_t slots = 0;
   for (const domain::Orphans& orphans : row.orphans) {
-    if (!left_by(holder, orphans)) slots -= std::min(slots, orphans.slots);
+    if (!left_by(holder, orphans)) slots += orphans.slots;
   }
-  return slots;
+  return std::min(slots, row.proxy.max_concurrency);
 }
 
 Row* PoolTable::find(ProxyId id) {
@@ -81,7 +81,23 @@ const std::set<ProxyId>& PoolTable::of_upstream(const UpstreamId& upstream) cons
 
 const std::set<ProxyId>& PoolTable::of_holder(const ports::LeaseHolder& holder) const {
   const auto found = holders_.find(key_of(holder));
-  return found == holders_.end() ? kNone : found->second;
+  return found == holders_.end() ? kNone : found->second.ids;
+}
+
+StoreTime PoolTable::earliest_end(const ports::LeaseHolder& holder) const {
+  const auto found = holders_.find(key_of(holder));
+  return found == holders_.end() ? StoreTime::max() : found->second.earliest_end;
+}
+
+void PoolTable::set_earliest_end(const ports::LeaseHolder& holder, StoreTime end) {
+  const auto found = holders_.find(key_of(holder));
+  if (found != holders_.end()) found->second.earliest_end = end;
+}
+
+std::vector<ProxyId> PoolTable::orphaned_by(const ports::LeaseHolder& holder) const {
+  const auto found = orphaned_.find({holder.worker, holder.instance});
+  if (found == orphaned_.end()) return {};
+  return {found->second.begin(), found->second.end()};
 }
 
 std::vector<ports::LeaseHolder> PoolTable::holders() const {
@@ -158,7 +174,11 @@ void PoolTable::index(const Row& row) {
   const ProxyId id = row.proxy.id;
   count(row, true);
   index_class(row, true);
-  if (row.proxy.ownership != Ownership::Unowned) holders_[key_of(row.holder)].insert(id);
+  if (row.proxy.ownership != Ownership::Unowned) {
+    Held& held = holders_[key_of(row.holder)];
+    held.ids.insert(id);
+    held.earliest_end = std::min(held.earliest_end, row.lease_until);
+  }
   if (const auto c = check_class(row)) {
     // A task that is not answered is due again when its lease ends.
     const bool open = row.health.open_task != 0;
@@ -175,8 +195,8 @@ void PoolTable::index(const Row& row) {
   domain::LifeFacts timed = life;
   if (timed.state == ProxyState::Draining && !timed.idle) timed.usable_until.reset();
   auto at = domain::next_due(timed, retention, StoreTime::min());
-  if (!row.orphans.empty()) orphaned_.insert(id);
   for (const domain::Orphans& orphans : row.orphans) {
+    orphaned_[{orphans.worker, orphans.instance}].insert(id);
     at = std::min(at.value_or(StoreTime::max()), orphans.until);
   }
   if (at) {
@@ -192,8 +212,8 @@ void PoolTable::unindex(const Row& row) {
   if (row.proxy.ownership != Ownership::Unowned) {
     const auto held = holders_.find(key_of(row.holder));
     PP_ASSERT(held != holders_.end());
-    held->second.erase(id);
-    if (held->second.empty()) holders_.erase(held);
+    held->second.ids.erase(id);
+    if (held->second.ids.empty()) holders_.erase(held);
   }
   if (const auto check = check_at_.find(id); check != check_at_.end()) {
     checks_[static_cast<std::size_t>(check->second.first)].erase({check->second.second, id});
@@ -204,7 +224,12 @@ void PoolTable::unindex(const Row& row) {
     due_at_.erase(due);
   }
   ripe_.erase(id);
-  orphaned_.erase(id);
+  for (const domain::Orphans& orphans : row.orphans) {
+    const auto of_instance = orphaned_.find({orphans.worker, orphans.instance});
+    if (of_instance == orphaned_.end()) continue;  // two of one instance
+    of_instance->second.erase(id);
+    if (of_instance->second.empty()) orphaned_.erase(of_instance);
+  }
 }
 
 }  // namespace proxypool::memory

@@ -43,6 +43,7 @@ struct Row {
   ports::LeaseHolder holder;   // of an owned or revoking row
   Epoch lease_epoch;
   StoreTime lease_until;
+  std::uint64_t owned_change = 0;    // the change counter when it became owned
   std::uint64_t revoked_change = 0;  // the change counter when it became revoking
   std::optional<domain::DrainCause> drain_cause;
   std::optional<StoreTime> unhealthy_since;
@@ -63,8 +64,12 @@ inline bool left_by(const ports::LeaseHolder& holder, const domain::Orphans& orp
   return orphans.worker == holder.worker && orphans.instance == holder.instance;
 }
 
-// The slots that a holder may use: those that no orphan takes. Its own process counts its own.
-std::uint32_t slots_for(const ports::LeaseHolder& holder, const Row& row) noexcept;
+// The slots that orphans take: those of others than the holder, whose process counts its own.
+std::uint32_t orphaned_slots(const Row& row, const ports::LeaseHolder& holder = {}) noexcept;
+// The slots that a holder may use.
+inline std::uint32_t slots_for(const ports::LeaseHolder& holder, const Row& row) noexcept {
+  return row.proxy.max_concurrency - orphaned_slots(row, holder);
+}
 
 // Proxies with the same answers to every indexed extraction filter.
 struct ClassKey {
@@ -125,8 +130,11 @@ class PoolTable {
   [[nodiscard]] const ByCheck& due() const noexcept { return due_; }
   // Rows whose event is due as soon as somebody looks: idle draining and expired ones.
   [[nodiscard]] const std::set<ProxyId>& ripe() const noexcept { return ripe_; }
-  // Rows with orphans.
-  [[nodiscard]] const std::set<ProxyId>& orphaned() const noexcept { return orphaned_; }
+  // Rows with orphans of this instance.
+  [[nodiscard]] std::vector<ProxyId> orphaned_by(const ports::LeaseHolder& holder) const;
+  // No lease of the holder ends before it.
+  [[nodiscard]] StoreTime earliest_end(const ports::LeaseHolder& holder) const;
+  void set_earliest_end(const ports::LeaseHolder& holder, StoreTime end);
   [[nodiscard]] RowCounts counts(const UpstreamId& upstream) const;
 
   void set_rules(const UpstreamId& upstream, const ports::UpstreamRules& rules);
@@ -141,12 +149,16 @@ class PoolTable {
 
   ById rows_;
   std::map<UpstreamId, std::set<ProxyId>> upstreams_;
-  std::map<std::tuple<WorkerId, InstanceId, SessionId>, std::set<ProxyId>> holders_;
+  struct Held {
+    std::set<ProxyId> ids;
+    StoreTime earliest_end = StoreTime::max();  // at most; a renewal of all moves it
+  };
+  std::map<std::tuple<WorkerId, InstanceId, SessionId>, Held> holders_;
   std::map<ClassKey, ByLife> extractable_;
   ByCheck checks_[3];
   ByCheck due_;
   std::set<ProxyId> ripe_;
-  std::set<ProxyId> orphaned_;
+  std::map<std::pair<WorkerId, InstanceId>, std::set<ProxyId>> orphaned_;
   std::map<UpstreamId, RowCounts> counts_;
   std::map<UpstreamId, ports::UpstreamRules> rules_;
   // What each row is indexed under; kept so that taking out needs no second derivation.

@@ -1,6 +1,7 @@
 #include "gateway/snapshot/session.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "proxypool/domain/activitypool/lease.hpp"
@@ -65,6 +66,12 @@ TimePoint Session::register_now(TimePoint now) {
     if (held->valid_until > now) {
       request.held_valid_for = std::chrono::duration_cast<milliseconds>(held->valid_until - now);
     }
+  }
+  const bool valid = request.held_valid_for > milliseconds{0};
+  const std::set<ProxyId> claimed(request.held.begin(), request.held.end());
+  for (const ports::ProxyCount& count : sink_.counts()) {
+    if (valid && claimed.contains(count.id)) continue;
+    request.running.push_back({count.id, count.active + count.reserved});
   }
   auto answer = control_.register_worker(request, Deadline::after(now, settings_.call_timeout));
   if (!answer) return fail(answer.error(), clock_.now());

@@ -183,6 +183,7 @@ class ServingCluster(Cluster):
         origin = self.list["origin"]["port"]
         return controller_settings(
             gateway={"target": {"allowCIDRs": ["127.0.0.0/8"]}},
+            controlPlane={"lease": "5s"},
             check={"basic": {"interval": "5s", "target": f"127.0.0.1:{origin}"}},
             upstreams=[
                 {"id": "list", "provider": {"type": "file", "path": "list.txt"},

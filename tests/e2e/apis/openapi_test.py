@@ -257,6 +257,17 @@ class ClusterUnderTest(ServingCluster):
         self.second = [self.start_gateway(self.gateway_settings, self.control_port),
                        self.start_checker(self.control_port)]
 
+    def lose_a_gateway(self, api):
+        """What it may still use is shown until its tunnels must have ended."""
+        eventually(lambda: len({proxy.get("owner") for proxy in self.proxies(api)} - {None}) == 2,
+                   "both gateways own proxies")
+        self.second[0].kill()
+        eventually(lambda: any("orphanedUntil" in proxy for proxy in self.proxies(api)),
+                   "proxies of the lost gateway are shown")
+
+    def proxies(self, api):
+        return api.call(self.admin, "get", "/v1/proxies?limit=1000", 200).json()["items"]
+
     def start_again_without_gateways(self):
         """A controller that knows that somebody may still serve, and whom nobody tells."""
         for program in (self.gateway, *self.second, self.controller):
@@ -344,6 +355,7 @@ def main(programs, sources):
     with ClusterUnderTest(programs) as cluster:
         wrong = use_document(os.path.join(sources, "docs", "apis.md"), cluster)
         use_admin(admin, cluster.admin, cluster)
+        cluster.lose_a_gateway(admin)
         use_distribution(distribution, cluster.distribution)
         cluster.start_again_without_gateways()
         extraction(distribution, cluster.distribution, 503, {"count": 1}, code="not_ready")

@@ -182,6 +182,7 @@ TEST_F(AdminPages, AProxyShowsItsLifeAndItsOwnerWithoutItsCredential) {
   EXPECT_EQ(proxy["host"].get<std::string>().rfind("192.0.2.", 0), 0U);
   EXPECT_GT(proxy["remainingTtlSeconds"].get<int>(), 200);
   EXPECT_TRUE(proxy.contains("lastSuccessAt"));
+  EXPECT_FALSE(proxy.contains("orphanedUntil"));
   for (const auto& [key, value] : proxy.items()) {
     EXPECT_EQ(key.find("user"), std::string::npos);
     EXPECT_EQ(key.find("password"), std::string::npos);

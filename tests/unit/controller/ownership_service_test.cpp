@@ -206,6 +206,34 @@ TEST_F(OwnershipServiceTest, WhatALostWorkerWasFullyUsingIsGivenAwayAfterTheGrac
   EXPECT_LT(before.size(), 18U);
 }
 
+// C3: proxies that nobody can extract do not pass for what extractions lacked.
+TEST_F(OwnershipServiceTest, AShortageIsServedThoughALostWorkersProxiesAreNotExtractable) {
+  Worker one = enter("w1");
+  Worker two = enter("w2");
+  supply("a", proxy_ids(1, 100));
+  step();
+  report(two);
+  // w1 is lost with everything in use.
+  const auto wait = [&](milliseconds duration) {
+    for (milliseconds gone{0}; gone < duration; gone += milliseconds{1'000}) {
+      advance(milliseconds{1'000});
+      report(two);
+      sweep();
+      step();
+    }
+  };
+  std::vector<ports::RuntimeCount> busy;
+  for (const ProxyId id : owned_by(one)) {
+    busy.push_back({id, find(id)->leased.lease_epoch, 10, 0, false});
+  }
+  PoolSteps::report(one.holder, busy, change());
+  wait(kLease + kMargin + milliseconds{1'000});
+  EXPECT_EQ(extract(command(10)).proxies.size(), 10U);  // the reserve
+  shortage_ = 10;
+  wait(milliseconds{5'000});
+  EXPECT_EQ(extract(command(10)).proxies.size(), 10U) << "C3: the next call can be served";
+}
+
 // Rendezvous hashing: a newcomer takes what it wins, and nothing moves between the others.
 TEST_F(OwnershipServiceTest, AsFewProxiesMoveAsCan) {
   upstreams_[0].reserve = {true, 0};

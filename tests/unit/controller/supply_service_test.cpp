@@ -199,6 +199,25 @@ TEST_F(SupplyServiceTest, SlotsOfWhichNothingIsKnownAreNotBoughtAgain) {
   EXPECT_EQ(vendor_.calls.size(), 1U);
 }
 
+// C14
+TEST_F(SupplyServiceTest, ALostFleetIsNoReasonToBuy) {
+  vendor_.answer = [this] { return fresh(10); };
+  begin();
+  run(milliseconds{1'000});
+  pass_new();
+  std::vector<ProxyId> ids;
+  for (const auto& row : rows()) ids.push_back(row.leased.proxy.id);
+  assign(contract::holder("w"), ids);
+  run(contract::kLease + contract::kMargin - milliseconds{2'000});
+  sweep();
+  run(milliseconds{1'000});
+  EXPECT_EQ(vendor_.calls.size(), 1U);
+  advance(milliseconds{1'500});
+  sweep();
+  run(milliseconds{1'000});
+  EXPECT_EQ(vendor_.calls.size(), 1U);
+}
+
 TEST_F(SupplyServiceTest, ThePoolGrowsNoFurtherThanItsSize) {
   config_.pool.size_max = 4;
   vendor_.answer = [this] { return fresh(10); };  // more than it was asked for

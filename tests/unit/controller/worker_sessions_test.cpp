@@ -397,6 +397,22 @@ TEST_F(WorkerSessionsTest, AWorkerThatComesBackWaitsUntilItsProxiesAreThereAgain
   EXPECT_EQ(ids_of(apply_next(worker)), proxy_ids(1, 2));
 }
 
+// What its view held may have been given to others since (C18); what it works on is not extracted.
+TEST_F(WorkerSessionsTest, AViewThatHasEndedClaimsNothing) {
+  serving(2);
+  restart();
+  auto back = request();
+  back.held = proxy_ids(1, 2);
+  back.held_valid_for = milliseconds{0};
+  back.running = {{ProxyId(1), 1}};
+  const Worker worker = enter(back);
+  supply("a", proxy_ids(1, 2));
+  EXPECT_TRUE(pool().held_by(worker.holder, Deadline{})->empty());
+  const auto taken = extract(command(2)).proxies;
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].proxy.id, ProxyId(2));
+}
+
 TEST_F(WorkerSessionsTest, AWorkerThatComesBackIsServedAtTheLatestWhenItsViewEnds) {
   serving(2);
   restart();

@@ -10,6 +10,7 @@
 // Invariant:   owned + unowned + revoking == managed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +38,7 @@ struct InventoryItem {
   std::optional<StoreTime> usable_until;
   std::uint32_t max_concurrency = 1;
   std::optional<InFlight> in_flight = std::nullopt;  // of the owner; none: unknown
+  std::uint32_t orphaned = 0;  // slots that a lost owner may still use (C16); free at best
 };
 
 struct SlotCount {
@@ -49,11 +51,13 @@ struct SlotCount {
 constexpr SlotCount count_slots(const InventoryItem& item, StoreTime now) noexcept {
   if (item.state != ProxyState::Available) return {};
   if (item.usable_until && now >= *item.usable_until) return {};
-  if (item.ownership == Ownership::Unowned) return {item.max_concurrency, 0};
   if (item.ownership == Ownership::Revoking) return {};
-  if (!item.in_flight) return {0, item.max_concurrency};
+  const std::uint64_t orphaned = std::min(item.orphaned, item.max_concurrency);
+  const std::uint64_t slots = item.max_concurrency - orphaned;
+  if (item.ownership == Ownership::Unowned) return {slots, orphaned};
+  if (!item.in_flight) return {0, slots + orphaned};
   const std::uint64_t taken = item.in_flight->total();
-  return {taken < item.max_concurrency ? item.max_concurrency - taken : 0, 0};
+  return {taken < slots ? slots - taken : 0, orphaned};
 }
 
 struct Inventory {

@@ -39,6 +39,13 @@ struct Orphans {
   StoreTime until;          // free_at(…, ToExtraction)
 };
 
+// A process works on a proxy without a lease that it still counts on.
+struct RunningOn {
+  ProxyId id;
+  std::uint32_t slots = 0;  // active and reserved
+  friend bool operator==(const RunningOn&, const RunningOn&) = default;
+};
+
 // From when on a new generation of the store extracts, and assigns a proxy to others than the
 // worker that reports holding it (C18). `leases_end`: of the last lease that an earlier generation
 // gave and whose holder has not come back.

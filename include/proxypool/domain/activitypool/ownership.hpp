@@ -36,6 +36,7 @@ struct OwnableProxy {
   ProxyId id;
   Ownership ownership = Ownership::Unowned;
   std::optional<std::size_t> owner = std::nullopt;
+  bool orphaned = false;  // a lost owner may still use it: nobody extracts it, a worker may have it
 };
 
 struct Assignment {
@@ -87,9 +88,12 @@ class OwnershipPlanner {
   OwnershipPlan plan(const std::vector<OwnableProxy>& proxies, std::size_t reserve) {
     std::vector<const OwnableProxy*> unowned;
     std::vector<const OwnableProxy*> owned;
+    std::vector<const OwnableProxy*> orphaned;
     std::size_t coming = 0;  // revoked already, unowned soon
     for (const OwnableProxy& proxy : proxies) {
-      if (proxy.ownership == Ownership::Unowned) unowned.push_back(&proxy);
+      // What nobody can extract is no reserve.
+      if (proxy.ownership == Ownership::Unowned)
+        (proxy.orphaned ? orphaned : unowned).push_back(&proxy);
       if (proxy.ownership == Ownership::Revoking) ++coming;
       if (proxy.ownership == Ownership::Owned && proxy.owner) owned.push_back(&proxy);
     }
@@ -99,6 +103,7 @@ class OwnershipPlanner {
     };
     std::sort(unowned.begin(), unowned.end(), by_hash);
     std::sort(owned.begin(), owned.end(), by_hash);
+    for (const OwnableProxy* proxy : orphaned) assign(*proxy);
     for (std::size_t i = std::min(reserve, unowned.size()); i < unowned.size(); ++i) {
       assign(*unowned[i]);
     }

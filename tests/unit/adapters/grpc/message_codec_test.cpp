@@ -31,6 +31,7 @@ ports::RegisterWorkerRequest sample_registration() {
   value.held_version = domain::SnapshotVersion{5, 6};
   value.held_valid_for = milliseconds(1234);
   value.held = {ProxyId(1), ProxyId(0xffffffffffffffff)};
+  value.running = {{ProxyId(2), 3}};
   return value;
 }
 

@@ -39,6 +39,16 @@ TEST(Inventory, UnknownCountsAreNoSlotsButAreRememberedC14) {
   EXPECT_EQ(count_slots(item(S::Available, Ownership::Owned), at(100)), (SlotCount{0, 0}));
 }
 
+TEST(Inventory, WhatALostOwnerMayUseIsUnknownC14) {
+  auto orphaned = item(S::Available, Ownership::Unowned);
+  orphaned.orphaned = 2;
+  EXPECT_EQ(count_slots(orphaned, at(1)), (SlotCount{3, 2}));
+  orphaned.ownership = Ownership::Owned;
+  EXPECT_EQ(count_slots(orphaned, at(1)), (SlotCount{0, 5}));
+  orphaned.in_flight = InFlight{1, 1};
+  EXPECT_EQ(count_slots(orphaned, at(1)), (SlotCount{1, 2}));
+}
+
 TEST(Inventory, OnlyAvailableProxiesHaveSlots) {
   for (std::size_t s = 0; s < kProxyStates; ++s) {
     const auto state = static_cast<S>(s);
@@ -234,6 +244,18 @@ TEST(Ownership, WhatIsBeingRevokedCountsTowardsTheReserve) {
   live[0].owned = 4;
   EXPECT_EQ(plan_ownership(pool, live, 2, 0).revoke.size(), 1U);
   EXPECT_TRUE(plan_ownership(pool, live, 1, 0).revoke.empty());
+}
+
+// C16: nobody can extract it, so it is given away and does not pass for the reserve.
+TEST(Ownership, WhatALostOwnerLeftBehindIsNoReserve) {
+  auto live = workers(1);
+  auto pool = proxies(6);
+  for (std::size_t i = 0; i < 4; ++i) pool[i].orphaned = true;
+  for (std::size_t i = 4; i < 6; ++i) pool[i] = {pool[i].id, Ownership::Owned, 0};
+  live[0].owned = 2;
+  const auto plan = plan_ownership(pool, live, 2, 0);
+  EXPECT_EQ(plan.assign.size(), 4U);
+  EXPECT_EQ(plan.revoke.size(), 2U);
 }
 
 TEST(Ownership, WhatDoesNotFitStaysUnownedAndIsCountedC10) {

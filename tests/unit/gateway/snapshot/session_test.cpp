@@ -53,6 +53,29 @@ TEST_F(SessionLife, AReconnectAfterTheValidityStillNamesWhatItHeld) {  // C18
   EXPECT_EQ(control_.registrations[1].held_valid_for, milliseconds(0));
 }
 
+// C16: what runs besides what it claims: on lost proxies, and on all of them once the view has
+// ended.
+TEST_F(SessionLife, AReconnectNamesWhatItWorksOnBesides) {
+  serve(4);
+  ports::ProxyCount held;
+  held.id = ProxyId(1);
+  held.active = 2;
+  ports::ProxyCount lost;
+  lost.id = ProxyId(9);
+  lost.active = 1;
+  lost.reserved = 1;
+  sink_.in_flight = {held, lost};
+  break_stream();
+  clock_.advance(seconds(1));
+  watch();
+  EXPECT_EQ(control_.registrations[1].running, (std::vector<domain::RunningOn>{{ProxyId(9), 2}}));
+  break_stream();
+  clock_.advance(kLease);
+  watch();
+  EXPECT_EQ(control_.registrations[2].running,
+            (std::vector<domain::RunningOn>{{ProxyId(1), 2}, {ProxyId(9), 2}}));
+}
+
 TEST_F(SessionLife, BackOffDoublesWithFullJitterUpToItsMaximum) {  // CP-8
   watch();
   push(full(snapshot(1), 0, seconds(600)));
