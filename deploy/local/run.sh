@@ -6,7 +6,12 @@
 #   deploy/local/run.sh --proxies FILE   with your own list: scheme://user:pass@host:port or
 #                                        host:port[:user:pass], one a line
 #   deploy/local/run.sh --config FILE    with a whole configuration of yours
-#   … --once                             stop after the first proven request: 0, or 1 with the reason
+#   … --once                             stop after the first proven request: 0, or 1 with the reason;
+#                                        with --config it needs --target
+#   … --target URL                       where the proving request goes. Without it: to the fixture's
+#                                        origin on loopback, or to http://example.com/ when your
+#                                        list holds a proxy that is not on this machine
+#   … --user NAME:PASSWORD               for the gateway of a --config FILE that asks for credentials
 #   … --port N                           the gateway at N, the other listeners at N+1 … N+6
 #   … --wait SECONDS                     how long to wait for a usable proxy; 30 without it
 #   … --skip-build                       use the programs of the last build
@@ -26,7 +31,8 @@ fail() {
 }
 say() { echo "==> $*"; }
 
-once=no build=yes list= config= port= patience=30
+once=no build=yes list= config= port= patience=30 target= user=
+url_form='^https?://[]A-Za-z0-9.:_[-]+([/?][[:graph:]]*)?$'  # no credentials in it
 while [ $# -gt 0 ]; do
   case $1 in
     --once) once=yes ;;
@@ -35,13 +41,24 @@ while [ $# -gt 0 ]; do
       [ $# -ge 2 ] || { echo "run.sh: $1 needs a file" >&2; exit 2; }
       file=$2
       case $file in /*) ;; *) file=$started_in/$file ;; esac
-      [ -r "$file" ] || { echo "run.sh: cannot read $2; name a file that exists" >&2; exit 2; }
+      [ -r "$file" ] && [ ! -d "$file" ] || { echo "run.sh: cannot read $2; name a file that exists" >&2; exit 2; }
       [ "$1" = --proxies ] && list=$file || config=$file
       shift
       ;;
     --port | --wait)
       case ${2-} in '' | *[!0-9]* | ??????*) echo "run.sh: $1 needs a number" >&2; exit 2 ;; esac
       [ "$1" = --port ] && port=$2 || patience=$2
+      shift
+      ;;
+    --target)
+      [[ ${2-} =~ $url_form ]] ||
+        { echo "run.sh: $1 needs a URL such as http://example.com/ or https://example.com/" >&2; exit 2; }
+      target=$2
+      shift
+      ;;
+    --user)
+      case ${2-} in ?*:*) ;; *) echo "run.sh: $1 needs NAME:PASSWORD" >&2; exit 2 ;; esac
+      user=$2
       shift
       ;;
     --help | -h) usage; exit 0 ;;
@@ -56,6 +73,15 @@ fi
 
 if [ -n "$port" ] && { [ -n "$config" ] || [ "$port" -lt 1024 ] || [ "$port" -gt 65529 ]; }; then
   echo "run.sh: --port takes 1024 to 65529, and goes without --config, which names the ports itself" >&2
+  exit 2
+fi
+if [ -n "$user" ] && [ -z "$config" ]; then
+  echo "run.sh: --user goes with --config; without it the gateway asks for no credentials" >&2
+  exit 2
+fi
+if [ -n "$config" ] && [ $once = yes ] && [ -z "$target" ]; then
+  echo "run.sh: --config with --once needs --target URL: what your proxies can reach and your" \
+    "gateway lets through, such as http://example.com/" >&2
   exit 2
 fi
 
@@ -95,6 +121,7 @@ stopping=no
 stop_all() {
   stopping=yes
   trap - EXIT
+  trap '' INT TERM HUP  # what has begun to stop is not cut short
   local name i
   for name in gateway checker controller fixture; do
     [ -n "${pids[$name]-}" ] || continue
@@ -109,13 +136,21 @@ stop_all() {
   rm -rf "$work"
 }
 trap stop_all EXIT
-trap 'echo; say "Stopping"; stop_all; exit 0' INT TERM
+interrupted() {
+  echo
+  say "Stopping"
+  stop_all
+  [ $once = no ] || fail "stopped before a request was proven"
+  exit 0
+}
+trap interrupted INT TERM HUP
 
-# start NAME COMMAND…: in the background, its output in a file that is shown if it dies.
+# start NAME COMMAND…: in the background, its output in a file that is shown if it dies. In a session
+# of its own: a terminal's Ctrl-C must reach this script alone, which stops one after the other.
 start() {
   local name=$1
   shift
-  "$@" >"$work/$name.log" 2>&1 9>&- &
+  setsid "$@" >"$work/$name.log" 2>&1 9>&- &
   pids[$name]=$!
 }
 alive() { kill -0 "${pids[$1]}" 2>/dev/null; }
@@ -149,8 +184,8 @@ json() { python3 -c 'import json,sys; d=json.load(sys.stdin)
 for k in sys.argv[1].split("."): d=d[int(k)] if k.isdigit() else d[k]
 print(d)' "$1"; }
 
-# The listeners' addresses out of the effective configuration, one a line.
-listeners() {
+# setting KEY…: values of the effective configuration, one a line; empty where there is none.
+setting() {
   python3 -c 'import sys
 path, values = [], {}
 for line in open(sys.argv[1]):
@@ -159,14 +194,36 @@ for line in open(sys.argv[1]):
     name, _, value = line.strip().partition(":")
     path[depth:] = [name]
     values[".".join(path)] = value.strip().strip("\"")
-for key in sys.argv[2:]: print(values[key + ".listen"])' "$work/effective.yaml" \
-    gateway distribution admin gateway.metrics
+for key in sys.argv[2:]: print(values.get(key, ""))' "$work/effective.yaml" "$@"
+}
+
+# list_facts FILE: how many proxies it names, and whether all of them are on this machine.
+list_facts() {
+  python3 -c 'import ipaddress, re, sys
+def here(host):
+    try: return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError: return host.lower() == "localhost"
+count, local = 0, "yes"
+for line in open(sys.argv[1], encoding="utf-8-sig", errors="replace"):
+    text = re.sub(r"^[A-Za-z][\w+.-]*://", "", line.strip())
+    if not text or text.startswith("#"): continue
+    for endpoint in (text.rpartition("@")[2], text):
+        found = re.match(r"(\[[^\]]+\]|[^:@\[\]]+):\d+(?:[:/]|$)", endpoint)
+        if found: break
+    if not found: continue  # the controller names its line
+    count += 1
+    if not here(found[1]): local = "no"
+print(count, local)' "$1"
 }
 
 listens() { (exec 3<>"/dev/tcp/${1%:*}/${1##*:}") 2>/dev/null; }
 
+# A text as YAML has it, whatever it holds.
+quoted() { printf "'%s'" "${1//\'/\'\'}"; }
+
+# write_config STATE-DIR UPSTREAM ID
 write_config() {
-  local listen=
+  local listen= allowed= check=
   [ -z "$port" ] || listen="
   listen: 127.0.0.1:$port
   controlPlane: 127.0.0.1:$((port + 3))
@@ -178,12 +235,20 @@ controller: {metrics: {listen: 127.0.0.1:$((port + 5))}}
 checker:
   controlPlane: 127.0.0.1:$((port + 3))
   metrics: {listen: 127.0.0.1:$((port + 6))}"
+  # The target policy refuses addresses of this machine and of its networks otherwise.
+  if [ $ours = yes ]; then
+    allowed=127.0.0.0/8
+  elif [[ $target_host =~ ^[0-9.]+$|: ]]; then
+    allowed=$(quoted "$target_host")
+  fi
+  # Checked is what will be used: not every proxy can answer for a made-up destination in time.
+  [ $ours = yes ] || check="
+check: {basic: {target: $(quoted "$check_at")}}"
   cat >"$work/config.yaml" <<YAML
 # Written by run.sh; see configs/embedded.yaml for every key.
-storage: {stateDir: $1}
+storage: {stateDir: $(quoted "$1")}
 gateway:
-  # The demo's proxies and origin are on this machine; the target policy refuses that otherwise.
-  target: {allowCIDRs: [127.0.0.0/8]}$listen
+  target: {allowCIDRs: [$allowed]}$listen$check
 upstreams:
 $2
 routings:
@@ -192,9 +257,35 @@ routings:
 YAML
 }
 
-fixture_needed=yes
-[ -z "$config" ] || fixture_needed=no
-if [ $fixture_needed = yes ]; then
+# Where the proving request and the printed lines go; `ours`: to the fixture's origin, whose records
+# can be read.
+ours=no listed=0 tunnel_target=
+if [ -n "$list" ]; then
+  facts=$(list_facts "$list")
+  listed=${facts% *}
+fi
+if [ -z "$target" ]; then
+  if [ -n "$config" ] || [ "${facts-}" = "$listed no" ]; then
+    public=yes
+    target=http://example.com/ tunnel_target=https://example.com/
+  else
+    ours=yes
+  fi
+fi
+if [ -n "$target" ]; then
+  authority=${target#*://}
+  authority=${authority%%[/?]*}
+  check_at=$authority
+  [[ $authority =~ :[0-9]+$ && ! $authority =~ ^\[[^]]*$ ]] || check_at=$authority:443
+  target_host=${check_at%:*}
+  target_host=${target_host//[\[\]]/}
+fi
+if [ -n "$list" ] && [ "${public-no}" = yes ]; then
+  say "Your proxies are not all on this machine: they are checked against $check_at, and requests go to" \
+    "$target (--target URL names another)"
+fi
+
+if [ -z "$config" ] && { [ -z "$list" ] || [ $ours = yes ]; }; then
   read -ra fixture_arguments <<<"${PROXY_POOL_FIXTURE-}"
   say "Starting the fixture: a vendor API, forward proxies and an origin on loopback"
   start fixture "$bin/proxy-loadgen" fixture --proxies 6 --ttl 10m --ready-file "$work/fixture.json" \
@@ -202,14 +293,18 @@ if [ $fixture_needed = yes ]; then
   wait_for 10 test -s "$work/fixture.json" || fail "the fixture did not start within 10 s"
   origin=$(json origin.url <"$work/fixture.json")
   vendor=$(json vendor.url <"$work/fixture.json")
+  [ $ours = no ] || target=$origin/
 fi
 used=$work/config.yaml
 if [ -n "$config" ]; then
   used=$config  # in its place: its paths are relative to it
   cd "$started_in"
 elif [ -n "$list" ]; then
+  # Yours alone, on your machine: so it may be extracted from, which lists are not otherwise. The
+  # only proxy of a list stays with the gateway.
   write_config "$state/list" "  - id: list
-    provider: {type: file, path: $list}" list
+    provider: {type: file, path: $(quoted "$list")}
+    extraction: {extractable: $([ "$listed" -gt 1 ] && echo true || echo false)}" list
 else
   # A fresh vendor each time: its proxies have other ports, so nothing of an earlier run counts.
   write_config "$work/state" "  - id: fixture
@@ -228,8 +323,14 @@ fi
   >"$work/effective.yaml" 2>"$work/check.log" ||
   { cat "$work/check.log" >&2; fail "the configuration is wrong; mend what is listed above"; }
 
-mapfile -t addresses < <(listeners)
+mapfile -t addresses < <(setting {gateway,distribution,admin,gateway.metrics}.listen)
+mapfile -t modes < <(setting {gateway,distribution}.auth.mode)
 gateway=${addresses[0]} distribution=${addresses[1]} admin=${addresses[2]} metrics=${addresses[3]}
+if [ "${modes[0]}" = usernamePassword ] && [ -z "$user" ] && [ "${public-no}" = no ]; then
+  echo "run.sh: the gateway of $config asks for credentials: add --user NAME:PASSWORD, of one of its" \
+    "clients" >&2
+  exit 2
+fi
 
 for address in "${addresses[@]}"; do
   ! listens "$address" || fail "$address is taken: $(remedy)"
@@ -253,46 +354,62 @@ d = json.load(sys.stdin)
 for w in d["warnings"]: print("  warning:", w)
 for u in d["upstreams"]:
     print("  upstream", u["id"], u["proxies"]["byState"], "last fetch:", u["fetch"].get("last"))
-    if sum(u["proxies"]["byState"].values()): print("  its proxies are known, but none passed its check: none of them answers, or none may be reached from here")' >&2
+    if u["proxies"]["byState"].get("extracted"): print("  what is extracted is gone for good; stop, and remove the folder " + sys.argv[1] + " to forget that")
+    elif sum(u["proxies"]["byState"].values()): print("  its proxies are known, but none passed its check: none of them answers, or none may be reached from here")' "$state/list" >&2
   exit 1
 fi
 
+# Words of a command line that a shell reads as they are.
+pasted() {
+  local word
+  for word in "$@"; do
+    [[ $word =~ ^[A-Za-z0-9_.:/@%+=,-]+$ ]] || word="'${word//\'/\'\\\'\'}'"
+    printf ' %s' "$word"
+  done
+}
+# curl asks for the password, so that none is shown here.
+name=${user%%:*}
+as_client=()
+[ "${modes[0]}" = none ] || as_client=(-U "${name:-NAME}")
+through=$(pasted curl ${as_client[@]+"${as_client[@]}"} -x "http://$gateway")
+
 prove() {
-  local token answer status
-  token=run-$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
-  if [ $fixture_needed = no ] || [ -n "$list" ]; then
-    return 0
+  local token= url=$target
+  if [ $ours = yes ]; then
+    token=run-$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+    url=${origin}/t/$token
   fi
-  say "Request:  curl -x http://$gateway $origin/t/$token"
-  answer=$(curl -sS --max-time 15 -x "http://$gateway" -w '\n%{http_code}' "$origin/t/$token") || true
-  status=${answer##*$'\n'}
-  say "Answer:   $status"
-  echo "${answer%$'\n'*}" | sed 's/^/    /'
-  [ "$status" = 200 ] || fail "the request was not served (status $status)"
+  say "Request: $through$(pasted "$url")"
+  PROXY_USER=$user python3 "$root/deploy/local/request.py" "$gateway" "$url" "${pids[gateway]}" ||
+    fail "no request was proven"
+  [ $ours = yes ] || return 0
   curl -fsS "$vendor/records?token=$token" | python3 -c 'import json,sys
 d = json.load(sys.stdin)
+listed = sys.argv[1] != "0"
 seen = {s["place"] for s in d["sightings"]}
-if len(d["proxies"]) != 1 or "origin" not in seen: sys.exit("run.sh: the records do not show the request")
-print("==> Served by fixture proxy %d: its own record and the origin%ss both hold the token" % (d["proxies"][0], chr(39)))'
+if (len(d["proxies"]) != 1 and not listed) or "origin" not in seen: sys.exit("run.sh: the records do not show the request")
+if listed: print("==> A proxy of your list served it: the record of the fixture%ss origin holds the token" % chr(39))
+else: print("==> Served by fixture proxy %d: its own record and the origin%ss both hold the token" % (d["proxies"][0], chr(39)))' "$listed"
 }
-prove
-if [ -n "$list" ] && [ $once = yes ]; then
-  token=run-$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
-  status=$(curl -sS --max-time 20 -o "$work/answer" -w '%{http_code}' -x "http://$gateway" "$origin/t/$token") || true
-  [ "$status" = 200 ] || fail "no proxy of the list served $origin (status $status): $(head -c 300 "$work/answer")"
-  say "A proxy of your list served $origin/t/$token"
-fi
+# Without a target of yours, a configuration of yours may let nothing through that is known here.
+[ -n "$config" ] && [ "${public-no}" = yes ] || prove
 [ $once = no ] || exit 0
 
-target=${origin:-http://example.com}
+tunnel="$through$(pasted "${tunnel_target:-$target}")"
+case ${tunnel_target:-$target} in http:*) tunnel=" curl -p${tunnel# curl}" ;; esac
+hand_out="$([ "${modes[1]}" = none ] || echo '-u NAME ')http://$distribution/v1/extractions -H 'content-type: application/json'"
 cat <<TEXT
 
 Proxy Pool is running. Paste any of these:
 
-  rotate     curl -x http://$gateway $target/
-  tunnel     curl -p -x http://$gateway $target/
-  extract    curl -s http://$distribution/v1/extractions -H 'content-type: application/json' -d '{"count":1,"fulfillment":"partial"}'
-  lines      curl -s -H 'accept: text/plain' http://$distribution/v1/extractions -H 'content-type: application/json' -d '{"count":1}'
+  rotate    $through$(pasted "$target")
+  tunnel    $tunnel
+TEXT
+[ "$listed" = 1 ] || cat <<TEXT
+  extract    curl -s $hand_out -d '{"count":1,"fulfillment":"partial"}'
+  lines      curl -s -H 'accept: text/plain' $hand_out -d '{"count":1}'
+TEXT
+cat <<TEXT
   status     curl -s http://$admin/v1/status
   proxies    curl -s 'http://$admin/v1/proxies?state=available'
   workers    curl -s http://$admin/v1/workers
@@ -301,6 +418,9 @@ Proxy Pool is running. Paste any of these:
 
   or         export http_proxy=http://$gateway https_proxy=http://$gateway
 
+$([ "$listed" -lt 2 ] || echo "What extract and lines hand out leaves your gateway for good, over restarts, too; remove the folder
+$state/list to forget that.
+")
 Logs are in $work. Ctrl-C stops everything.
 TEXT
 while :; do
