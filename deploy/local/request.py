@@ -99,10 +99,12 @@ def send(gateway, url):
     if parts.scheme == "https":
         connection = http.client.HTTPSConnection(gateway, timeout=PATIENCE_SECONDS)
         connection.set_tunnel(parts.hostname, parts.port or 443, credentials())
-        target, headers = parts._replace(scheme="", netloc="", fragment="").geturl() or "/", {}
+        target = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
+        headers = {}
     else:
         connection = http.client.HTTPConnection(gateway, timeout=PATIENCE_SECONDS)
-        target, headers = parts._replace(path=parts.path or "/", fragment="").geturl(), credentials()
+        target = parts._replace(path=parts.path or "/", fragment="").geturl()
+        headers = credentials()
     connection.request("GET", target, headers={"User-Agent": "proxy-pool-run", **headers})
     return connection, connection.getresponse()
 
