@@ -99,7 +99,7 @@ def send(gateway, url):
     if parts.scheme == "https":
         connection = http.client.HTTPSConnection(gateway, timeout=PATIENCE_SECONDS)
         connection.set_tunnel(parts.hostname, parts.port or 443, credentials())
-        target = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         headers = {}
     else:
         connection = http.client.HTTPConnection(gateway, timeout=PATIENCE_SECONDS)
