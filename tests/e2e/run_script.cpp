@@ -41,6 +41,18 @@ Listener::~Listener() {
 
 RunScript::RunScript() : port_(free_port_range()) {}
 
+// What belongs to this test names its folder on the command line.
+RunScript::~RunScript() {
+  const std::string folder = folder_.path().string() + "/";
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (read_file(entry.path() / "cmdline").find(folder) == std::string::npos) continue;
+    const pid_t process = std::stoi(name);
+    if (process != ::getpid()) ::kill(process, SIGKILL);
+  }
+}
+
 ChildProcess::Options RunScript::script(std::vector<std::string> arguments,
                                         std::string fixture) const {
   arguments.insert(arguments.begin(), "--skip-build");

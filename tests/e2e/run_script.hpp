@@ -39,6 +39,7 @@ class Listener {
 class RunScript : public testing::Test {
  protected:
   RunScript();
+  ~RunScript() override;  // ends what a script that was killed has left running
 
   [[nodiscard]] ChildProcess::Options script(std::vector<std::string> arguments,
                                              std::string fixture = {}) const;

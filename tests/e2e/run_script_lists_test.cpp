@@ -174,6 +174,7 @@ TEST_F(RunScriptOwn, TheProxyThatServedIsNamedAfterARetry) {
     return tried() > before;
   }));
   EXPECT_EQ(named_proxy(own, ended.out), owned[1]);
+  EXPECT_EQ(script.stop(kLimit), 0);
 }
 
 TEST_F(RunScriptOwn, ATargetThatAnswersBadlyFailsAndIsNamed) {
