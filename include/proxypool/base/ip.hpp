@@ -239,7 +239,11 @@ constexpr IpClass classify_v4(std::uint32_t a) noexcept {
   const auto in = [a](std::uint32_t base, unsigned bits) {
     return (a >> (32U - bits)) == (base >> (32U - bits));
   };
-  if (a == 0xA9FEA9FE || a == 0xA9FEAA02 || a == 0x646464C8) return IpClass::Metadata;
+  // 169.254.169.254, 169.254.170.2 (tasks), 100.100.100.200, 192.0.0.192, 168.63.129.16: the last
+  // one is the only one that lies among public addresses.
+  if (a == 0xA9FEA9FE || a == 0xA9FEAA02 || a == 0x646464C8 || a == 0xC00000C0 || a == 0xA83F8110) {
+    return IpClass::Metadata;
+  }
   if (in(0x00000000, 8)) return IpClass::Unspecified;
   if (in(0x7F000000, 8)) return IpClass::Loopback;
   if (in(0x0A000000, 8) || in(0xAC100000, 12) || in(0xC0A80000, 16)) return IpClass::Private;
