@@ -85,6 +85,16 @@ class OwnershipServiceTest : public contract::PoolSteps<Stores> {
     return moved;
   }
 
+  // Time passes, and only this worker reports.
+  void pass(Worker& alive, milliseconds duration) {
+    for (milliseconds gone{0}; gone < duration; gone += milliseconds{1'000}) {
+      advance(milliseconds{1'000});
+      report(alive);
+      sweep();
+      step();
+    }
+  }
+
   std::vector<OwnedUpstream> upstreams_{{UpstreamId("a"), {}}};
   std::size_t shortage_ = 0;
   int plans_ = 0;
@@ -190,18 +200,10 @@ TEST_F(OwnershipServiceTest, WhatALostWorkerWasFullyUsingIsGivenAwayAfterTheGrac
   step();
   ASSERT_EQ(owned_by(lost).size(), 18U);
   Worker other = enter("w2");
-  const auto wait = [&](milliseconds duration) {
-    for (milliseconds gone{0}; gone < duration; gone += milliseconds{1'000}) {
-      advance(milliseconds{1'000});
-      report(other);
-      sweep();
-      step();
-    }
-  };
-  wait(kLease + kMargin + kGrace - milliseconds{1'000});
+  pass(other, kLease + kMargin + kGrace - milliseconds{1'000});
   EXPECT_EQ(inventory("a").unowned, 20U - owned_by(other).size());
   const auto before = owned_by(other);
-  wait(milliseconds{2'000});
+  pass(other, milliseconds{2'000});
   EXPECT_EQ(owned_by(other).size(), 18U);
   EXPECT_LT(before.size(), 18U);
 }
@@ -214,23 +216,15 @@ TEST_F(OwnershipServiceTest, AShortageIsServedThoughALostWorkersProxiesAreNotExt
   step();
   report(two);
   // w1 is lost with everything in use.
-  const auto wait = [&](milliseconds duration) {
-    for (milliseconds gone{0}; gone < duration; gone += milliseconds{1'000}) {
-      advance(milliseconds{1'000});
-      report(two);
-      sweep();
-      step();
-    }
-  };
   std::vector<ports::RuntimeCount> busy;
   for (const ProxyId id : owned_by(one)) {
     busy.push_back({id, find(id)->leased.lease_epoch, 10, 0, false});
   }
   PoolSteps::report(one.holder, busy, change());
-  wait(kLease + kMargin + milliseconds{1'000});
+  pass(two, kLease + kMargin + milliseconds{1'000});
   EXPECT_EQ(extract(command(10)).proxies.size(), 10U);  // the reserve
   shortage_ = 10;
-  wait(milliseconds{5'000});
+  pass(two, milliseconds{5'000});
   EXPECT_EQ(extract(command(10)).proxies.size(), 10U) << "C3: the next call can be served";
 }
 

@@ -186,28 +186,26 @@ TEST_F(SupplyServiceTest, NoMoreCallsThanAllowedAreUnderWay) {
 }
 
 // C14: an owner that is not heard of is no reason to buy.
-TEST_F(SupplyServiceTest, SlotsOfWhichNothingIsKnownAreNotBoughtAgain) {
-  vendor_.answer = [this] { return fresh(10); };
-  begin();
-  run(milliseconds{1'000});
-  pass_new();
-  std::vector<ProxyId> ids;
-  for (const auto& row : rows()) ids.push_back(row.leased.proxy.id);
-  assign(contract::holder("w"), ids);
+class SupplyForASilentOwner : public SupplyServiceTest {
+ protected:
+  SupplyForASilentOwner() {
+    vendor_.answer = [this] { return fresh(10); };
+    begin();
+    run(milliseconds{1'000});
+    pass_new();
+    std::vector<ProxyId> ids;
+    for (const auto& row : rows()) ids.push_back(row.leased.proxy.id);
+    assign(contract::holder("w"), ids);
+  }
+};
+
+TEST_F(SupplyForASilentOwner, SlotsOfWhichNothingIsKnownAreNotBoughtAgain) {
   EXPECT_EQ(inventory("a").slots.available, 0U);
   run(milliseconds{20'000});
   EXPECT_EQ(vendor_.calls.size(), 1U);
 }
 
-// C14
-TEST_F(SupplyServiceTest, ALostFleetIsNoReasonToBuy) {
-  vendor_.answer = [this] { return fresh(10); };
-  begin();
-  run(milliseconds{1'000});
-  pass_new();
-  std::vector<ProxyId> ids;
-  for (const auto& row : rows()) ids.push_back(row.leased.proxy.id);
-  assign(contract::holder("w"), ids);
+TEST_F(SupplyForASilentOwner, IsNoReasonToBuyWhenItIsLostEither) {
   run(contract::kLease + contract::kMargin - milliseconds{2'000});
   sweep();
   run(milliseconds{1'000});
