@@ -49,6 +49,9 @@ Process::Process(std::string name, const config::CommandLine& line, const config
       signals_([this] {
         events().emit(ports::Event::ConfigWarning,
                       {{"problem", "SIGHUP: this release reads its configuration at start only"}});
+        hangup_.with([](const auto& action) {
+          if (action) action();
+        });
       }) {
   events().emit(ports::Event::ProcessStarted,
                 {{"version", version_}, {"config", line.config_path}, {"pid", ::getpid()}});
@@ -86,6 +89,10 @@ std::function<std::vector<std::string>()> Process::readiness(
     if (stopping_) reasons.emplace_back("the process is stopping");
     return reasons;
   };
+}
+
+void Process::on_hangup(std::function<void()> action) {
+  hangup_.with([&](auto& current) { current = std::move(action); });
 }
 
 void Process::give_up(const std::string& reason) {

@@ -17,6 +17,7 @@
 #include "config/cli.hpp"
 #include "config/load.hpp"
 #include "net/socket.hpp"
+#include "proxypool/base/concurrent.hpp"
 #include "runtime/group.hpp"
 #include "runtime/signals.hpp"
 
@@ -39,6 +40,10 @@ class Process {
   [[nodiscard]] std::function<std::vector<std::string>()> readiness(
       std::function<std::vector<std::string>()> inner);
 
+  // What SIGHUP does beside a line in the log; null: nothing. Once this has returned, what was set
+  // before is not called any more.
+  void on_hangup(std::function<void()> action);
+
   // For a part that cannot go on: the process stops and answers 1 with this reason.
   void give_up(const std::string& reason);
 
@@ -51,6 +56,7 @@ class Process {
   std::unique_ptr<telemetry::Telemetry> telemetry_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
+  Guarded<std::function<void()>> hangup_;
   TimePoint started_at_;
   runtime::Signals signals_;
 };

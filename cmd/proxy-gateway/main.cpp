@@ -10,6 +10,7 @@
 #include "adapters/grpc/control_plane_client.hpp"
 #include "adapters/http/apis.hpp"
 #include "common/process.hpp"
+#include "gateway/certificate.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/snapshot/session.hpp"
 #include "gateway/snapshot/session_metrics.hpp"
@@ -33,6 +34,14 @@ gateway::Settings settings_of(const config::Config& config) {
                       ? gateway::Settings::Auth::UsernamePassword
                       : gateway::Settings::Auth::None;
   settings.allow_cidrs = from.access.allow_cidrs;
+  settings.trusted_proxies = from.access.trusted_proxies;
+  settings.proxy_header = from.access.proxy_protocol == config::ProxyProtocol::Required;
+  if (from.tls) {
+    settings.tls = net::TlsServerOptions{from.tls->cert, from.tls->key,
+                                         from.tls->version_min == config::TlsMinimum::Tls13
+                                             ? net::TlsVersion::Tls13
+                                             : net::TlsVersion::Tls12};
+  }
   settings.strict = config.cluster.strict;
   settings.connections_max = from.limits.connections_max;
   settings.in_flight_max = from.limits.in_flight_max;
@@ -40,6 +49,7 @@ gateway::Settings settings_of(const config::Config& config) {
   settings.reuse = from.transport.reuse;
   settings.resolve = from.transport.resolve;
   settings.connect = from.transport.connect;
+  settings.tls_handshake = from.transport.tls;
   settings.proxy_connect = from.transport.proxy_connect;
   settings.first_byte = from.transport.first_byte;
   settings.idle = from.transport.idle;
@@ -79,10 +89,10 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
   auto control = rpc::make_worker_control(address.str(), client_options, clock);
   if (!control) return process.fail(control.error().message);
 
+  const gateway::Settings settings = settings_of(config);
   gateway::ProxyRegistry registry({config.gateway.bench, nullptr});
   runtime::SnapshotCell<gateway::View> views;
-  gateway::Gateway server(settings_of(config),
-                          {views, registry, process.metrics(), *crypto, clock, look_up});
+  gateway::Gateway server(settings, {views, registry, process.metrics(), *crypto, clock, look_up});
   runtime::Alarm alarm;
   gateway::ViewPublisher publisher(
       {registry, views, clock, [&] { server.refresh_views(); },
@@ -133,8 +143,15 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
       group, process, "metrics",
       {config.gateway.metrics_listen.address, config.gateway.metrics_listen.port},
       std::move(router));
+  gateway::CertificateKeeper certificate(
+      settings.tls.value_or(net::TlsServerOptions{}),
+      [&](auto context) { server.use_certificate(std::move(context)); }, process.events(),
+      process.metrics());
   group.add({"serving",
              [&]() -> Status {
+               if (settings.tls) {
+                 PP_TRY([[maybe_unused]] const Unit read, certificate.load());
+               }
                PP_TRY(const Unit started, server.start());
                process.listening("gateway",
                                  net::Endpoint{config.gateway.listen.address, server.port()}.str());
@@ -142,6 +159,24 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
              },
              [&] { server.stop_intake(); },
              [&](Deadline deadline) { return server.drain(deadline); }, [&] { server.stop(); }});
+  std::unique_ptr<runtime::Stepper> renewer;
+  if (settings.tls) {
+    group.add({"certificate",
+               [&] {
+                 renewer = std::make_unique<runtime::Stepper>(
+                     "certificate", [&](TimePoint now) { return certificate.step(now); });
+                 process.on_hangup([&] {
+                   certificate.ask();
+                   renewer->wake();
+                 });
+                 return ok();
+               },
+               nullptr, nullptr,
+               [&] {
+                 process.on_hangup(nullptr);
+                 renewer->stop();
+               }});
+  }
   return process.run(group, config.gateway.drain.timeout, config.gateway.drain.delay);
 }
 

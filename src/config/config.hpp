@@ -64,6 +64,17 @@ struct AccessConfig {
   std::vector<Cidr> allow_cidrs;  // empty: every source
 };
 
+struct GatewayAccessConfig : AccessConfig {
+  ProxyProtocol proxy_protocol = ProxyProtocol::Off;  // required: of trusted_proxies
+  std::vector<Cidr> trusted_proxies;                  // believed: PROXY header, X-Forwarded-For
+};
+
+struct GatewayTlsConfig {  // an https:// proxy
+  std::string cert;        // PEM, intermediates behind it
+  std::string key;         // PEM
+  TlsMinimum version_min = TlsMinimum::Tls12;
+};
+
 struct GatewayLimits {                     // each for this worker
   std::uint32_t connections_max = 20'000;  // client connections; over: closed on arrival
   std::uint32_t in_flight_max = 10'000;    // requests and tunnels; over: 503
@@ -85,6 +96,7 @@ struct RetryConfig {
 struct TransportConfig {  // 0: no limit
   nanoseconds resolve = seconds(5);
   nanoseconds connect = seconds(5);
+  nanoseconds tls = seconds(5);             // the handshake, with a proxy or with a client
   nanoseconds proxy_connect = seconds(10);  // the proxy's answer to CONNECT
   nanoseconds first_byte = seconds(60);     // from the end of the request
   nanoseconds idle = minutes(5);            // restarts with each byte
@@ -102,12 +114,13 @@ struct DrainConfig {
 
 struct GatewayConfig {
   ListenAddress listen = loopback(8080);
-  bool share_port = false;  // with other gateways of this machine
+  bool share_port = false;              // with other gateways of this machine
+  std::optional<GatewayTlsConfig> tls;  // none: clients speak plain HTTP
   ListenAddress metrics_listen = loopback(9101);
   HostPort control_plane{"127.0.0.1", 9443};  // where the controller is
   std::uint32_t threads = 0;                  // 0: one per core
   AuthConfig auth;
-  AccessConfig access;
+  GatewayAccessConfig access;
   GatewayLimits limits;
   TargetConfig target;
   RetryConfig retry;

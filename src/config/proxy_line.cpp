@@ -77,9 +77,9 @@ Result<Candidate> parse_form(std::string_view text, ProxyForm form) {
 }  // namespace
 
 Status check_scheme(Scheme scheme) {
-  if (scheme == Scheme::Http) return ok();
+  if (scheme == Scheme::Http || scheme == Scheme::Https) return ok();
   return bad("scheme " + std::string(to_string(scheme)) +
-             " is not supported in this version (supported: http)");
+             " is not supported in this version (supported: http, https)");
 }
 
 Result<Candidate> parse_proxy(std::string_view text, ProxyForm form) {

@@ -49,6 +49,8 @@ struct ClientSecret {
 
 enum class StorageMode : std::uint8_t { Embedded, External };
 enum class TlsMode : std::uint8_t { Disabled, Mtls };
+enum class TlsMinimum : std::uint8_t { Tls12, Tls13 };
+enum class ProxyProtocol : std::uint8_t { Off, Required };
 enum class AuthMode : std::uint8_t { None, UsernamePassword, ApiKey, Bearer, IpWhitelist, Any };
 enum class ProviderType : std::uint8_t { Static, File, Http, Gateway };
 enum class ResponseFormat : std::uint8_t { Text, Json, Jsonl, Csv };
@@ -66,6 +68,14 @@ struct Spelling<config::StorageMode> {
 template <>
 struct Spelling<config::TlsMode> {
   static constexpr std::string_view names[] = {"disabled", "mtls"};
+};
+template <>
+struct Spelling<config::TlsMinimum> {
+  static constexpr std::string_view names[] = {"TLS1.2", "TLS1.3"};
+};
+template <>
+struct Spelling<config::ProxyProtocol> {
+  static constexpr std::string_view names[] = {"off", "required"};
 };
 template <>
 struct Spelling<config::AuthMode> {

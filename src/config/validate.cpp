@@ -63,6 +63,20 @@ void check_clashes(Reader& reader, const std::vector<Listener>& listeners) {
   }
 }
 
+void check_trusted_proxies(const Config& config, Reader& reader) {
+  const auto& access = config.gateway.access;
+  if (reader.failed("gateway.access")) return;
+  if (access.proxy_protocol == ProxyProtocol::Required && access.trusted_proxies.empty()) {
+    reader.error_at("gateway.access.proxyProtocol", "required, but of nobody",
+                    "name your balancers in gateway.access.trustedProxies");
+  }
+  for (const Cidr& range : access.trusted_proxies) {
+    if (!range.str().ends_with("/0")) continue;
+    reader.error_at("gateway.access.trustedProxies",
+                    "everybody is trusted: anybody could claim any address");
+  }
+}
+
 void check_listeners(const Config& config, Reader& reader) {
   const bool strict = config.cluster.strict;
   check_open_listener(reader, "gateway", strict, config.gateway.listen, config.gateway.auth,
@@ -271,6 +285,7 @@ void check_clients(const Config& config, Reader& reader) {
 
 void validate(const Config& config, Reader& reader) {
   check_listeners(config, reader);
+  check_trusted_proxies(config, reader);
   check_dialled(reader, "gateway.controlPlane", config.gateway.control_plane);
   check_dialled(reader, "checker.controlPlane", config.checker.control_plane);
   check_times(config, reader);

@@ -44,6 +44,21 @@ Counters::Counters(ports::Metrics& metrics)
         "proxypool_gateway_attempt_failures_total", "Failed attempts by the phase they failed in",
         {{"phase", std::string(to_string(static_cast<domain::Phase>(i)))}});
   }
+  for (std::size_t i = 0; i < net::kTlsOutcomes; ++i) {
+    const auto outcome = static_cast<net::TlsOutcome>(i);
+    const ports::Metrics::Labels labels{{"outcome", std::string(to_string(outcome))}};
+    client_tls_[i] = &metrics.counter("proxypool_gateway_client_tls_handshakes_total",
+                                      "TLS handshakes with clients by how they ended", labels);
+    proxy_tls_[i] = &metrics.counter("proxypool_gateway_upstream_tls_handshakes_total",
+                                     "TLS handshakes with proxies by how they ended", labels);
+  }
+  constexpr std::string_view kAnnounced[kAnnouncements] = {"taken", "local", "malformed",
+                                                           "missing"};
+  for (std::size_t i = 0; i < kAnnouncements; ++i) {
+    announced_[i] = &metrics.counter("proxypool_gateway_proxy_headers_total",
+                                     "PROXY headers of trusted peers by what came of them",
+                                     {{"outcome", std::string(kAnnounced[i])}});
+  }
 }
 
 }  // namespace proxypool::gateway

@@ -6,12 +6,17 @@
 #include <array>
 #include <cstdint>
 
+#include "net/tls.hpp"
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/health/observation.hpp"
 #include "proxypool/domain/traffic/error_contract.hpp"
 #include "proxypool/ports/metrics.hpp"
 
 namespace proxypool::gateway {
+
+// What came of the PROXY header of a trusted peer.
+enum class Announcement : std::uint8_t { Taken, Local, Malformed, Missing };
+inline constexpr std::size_t kAnnouncements = 4;
 
 class Counters {
  public:
@@ -32,6 +37,13 @@ class Counters {
 
   void accepted() noexcept { accepted_.add(); }
   void turned_away() noexcept { turned_away_.add(); }
+  void client_tls(net::TlsOutcome outcome) noexcept {
+    client_tls_[static_cast<std::size_t>(outcome)]->add();
+  }
+  void proxy_tls(net::TlsOutcome outcome) noexcept {
+    proxy_tls_[static_cast<std::size_t>(outcome)]->add();
+  }
+  void announced(Announcement what) noexcept { announced_[static_cast<std::size_t>(what)]->add(); }
   void dialled() noexcept { dialled_.add(); }
   void reused() noexcept { reused_.add(); }
   void retried() noexcept { retried_.add(); }
@@ -55,6 +67,9 @@ class Counters {
   ports::Counter& reused_;
   ports::Counter& retried_;
   std::array<ports::Counter*, 5> failed_{};
+  std::array<ports::Counter*, net::kTlsOutcomes> client_tls_{};
+  std::array<ports::Counter*, net::kTlsOutcomes> proxy_tls_{};
+  std::array<ports::Counter*, kAnnouncements> announced_{};
   ports::Counter& up_;
   ports::Counter& down_;
 };

@@ -31,6 +31,7 @@ Gateway::~Gateway() {
 
 Status Gateway::start() {
   PP_TRY([[maybe_unused]] const Unit checked, check_access(settings_));
+  PP_TRY([[maybe_unused]] const Unit prepared, prepare_tls());
   port_ = settings_.listen.port;
   if (port_ != 0 && !settings_.share_port) {
     // The threads' listeners share the port, and so would another gateway's without a word. One
@@ -54,6 +55,18 @@ Status Gateway::start() {
     });
   }
   return ok();
+}
+
+Status Gateway::prepare_tls() {
+  PP_TRY(common_->proxy_tls, net::TlsContext::client(settings_.proxy_authorities));
+  if (!settings_.tls || common_->client_tls != nullptr) return ok();
+  PP_TRY(common_->client_tls, net::TlsContext::server(*settings_.tls));
+  return ok();
+}
+
+void Gateway::use_certificate(std::shared_ptr<const net::TlsContext> context) {
+  for (const auto& worker : workers_) worker->request_client_tls(context);
+  if (workers_.empty()) common_->client_tls = std::move(context);
 }
 
 void Gateway::stop_intake() {

@@ -24,6 +24,7 @@
 #include "gateway/ingress/verifier.hpp"
 #include "gateway/settings.hpp"
 #include "gateway/transport/resolver.hpp"
+#include "net/tls.hpp"
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/time.hpp"
@@ -66,6 +67,10 @@ class Gateway {
   // Ends what is left and joins. May be called twice.
   void stop();
 
+  // What clients' TLS begins with from now on; connections that stand are left alone. Not during
+  // start() and stop(). REQUIRES: Settings::tls.
+  void use_certificate(std::shared_ptr<const net::TlsContext> context);
+
   void refresh_views();
   // Tunnels and whatever else is open through these proxies (without a list: through any) end at
   // `at` (ruling C16).
@@ -81,6 +86,7 @@ class Gateway {
   [[nodiscard]] Activity activity() const;
 
  private:
+  [[nodiscard]] Status prepare_tls();
   void show_gauges(ports::Metrics& metrics);
 
   const Settings settings_;

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "net/socket.hpp"
+#include "net/tls.hpp"
 #include "proxypool/base/ip.hpp"
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/time.hpp"
@@ -21,7 +24,12 @@ struct Settings {
   std::uint32_t threads = 0;  // 0: one per core
   Auth auth = Auth::None;
   std::vector<Cidr> allow_cidrs;  // sources; empty: every one
-  bool strict = true;             // refuse to be an open proxy (GW-11)
+  // Peers whose word about where a connection or a request comes from is taken (GW-3).
+  std::vector<Cidr> trusted_proxies;
+  bool proxy_header = false;                 // they begin each connection with a PROXY header
+  bool strict = true;                        // refuse to be an open proxy (GW-11)
+  std::optional<net::TlsServerOptions> tls;  // clients speak TLS
+  std::string proxy_authorities;             // PEM file; empty: the system's (GW-40)
 
   // For the whole process.
   std::uint32_t connections_max = 20'000;   // over: closed on arrival
@@ -37,6 +45,7 @@ struct Settings {
   nanoseconds verify = seconds(10);
   nanoseconds resolve = seconds(5);
   nanoseconds connect = seconds(5);
+  nanoseconds tls_handshake = seconds(5);  // with a client, and with a proxy
   nanoseconds proxy_connect = seconds(10);
   nanoseconds first_byte = seconds(60);
   nanoseconds idle = seconds(300);

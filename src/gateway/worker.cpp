@@ -4,15 +4,11 @@
 #include <array>
 #include <utility>
 
+#include "gateway/ingress/forwarded.hpp"
 #include "net/socket.hpp"
 
 namespace proxypool::gateway {
 namespace {
-
-bool allowed(const std::vector<Cidr>& ranges, const IpAddress& source) noexcept {
-  return ranges.empty() || std::any_of(ranges.begin(), ranges.end(),
-                                       [&](const Cidr& range) { return range.contains(source); });
-}
 
 void add(std::atomic<std::uint32_t>& number, std::uint32_t n) noexcept {
   // One writer: a load and a store do.
@@ -51,6 +47,7 @@ Result<std::uint16_t> Worker::listen(std::uint16_t port) {
 
 void Worker::run() {
   reader_.emplace(common_.views);
+  client_tls_ = common_.client_tls;
   acceptor_->resume();
   loop_.run();
   stop();
@@ -68,6 +65,9 @@ void Worker::request_drain() {
 void Worker::request_stop() {
   loop_.post([this] { stop(); });
   loop_.stop();
+}
+void Worker::request_client_tls(std::shared_ptr<const net::TlsContext> context) {
+  loop_.post([this, context = std::move(context)]() mutable { client_tls_ = std::move(context); });
 }
 void Worker::request_refresh() {
   loop_.post([this] { refresh(); });
@@ -117,13 +117,21 @@ void Worker::on_accept(net::UniqueFd fd, const net::Endpoint& peer) {
   }
   counters().accepted();
   add(load_.connections, 1);
-  Connection* connection =
-      connections_.make(*this, peer, allowed(common_.settings.allow_cidrs, peer.address));
+  Connection* connection = connections_.make(*this, peer, allows(peer.address));
   connection->next_ = first_;
   if (first_ != nullptr) first_->previous_ = connection;
   first_ = connection;
   if (draining_) connection->drain();
   connection->start(std::move(fd));
+}
+
+bool Worker::allows(const IpAddress& source) const noexcept {
+  const auto& ranges = common_.settings.allow_cidrs;
+  return ranges.empty() || contains(ranges, source);
+}
+
+bool Worker::trusts(const IpAddress& peer) const noexcept {
+  return contains(common_.settings.trusted_proxies, peer);
 }
 
 void Worker::gone(Connection& connection) {
@@ -189,8 +197,9 @@ Principal Worker::authenticate(const ViewPin& view, const net::RequestHead& head
   return authenticator_.check(view.view->principals(), view.number, value, source, now());
 }
 
-void Worker::await_verdict(const CredentialKey& key, Connection& connection) {
-  verifying_.push_back({key, &connection});
+void Worker::await_verdict(const CredentialKey& key, const IpAddress& source,
+                           Connection& connection) {
+  verifying_.push_back({key, &connection, source});
 }
 
 template <class Key>
@@ -205,10 +214,12 @@ std::vector<Connection*> Worker::take_waiting(std::vector<Waiting<Key>>& waiting
 }
 
 void Worker::on_verdict(const CredentialKey& key, Verifier::Verdict verdict) {
-  const auto ready = take_waiting(verifying_, key);
-  if (verdict == Verifier::Verdict::Rejected && !ready.empty()) {
-    authenticator_.charge(ready.front()->source(), now());
+  const auto first = std::find_if(verifying_.begin(), verifying_.end(),
+                                  [&](const auto& waiting) { return waiting.key == key; });
+  if (verdict == Verifier::Verdict::Rejected && first != verifying_.end()) {
+    authenticator_.charge(first->source, now());
   }
+  const auto ready = take_waiting(verifying_, key);
   for (Connection* connection : ready) connection->verified(verdict);
 }
 
@@ -220,7 +231,7 @@ std::optional<Resolved> Worker::address_of(const std::string& name) {
 }
 
 void Worker::await_address(const std::string& name, Connection& connection) {
-  awaiting_address_.push_back({name, &connection});
+  awaiting_address_.push_back({name, &connection, {}});
 }
 
 void Worker::on_resolved(const std::string& name, const Resolved& resolved) {

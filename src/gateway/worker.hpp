@@ -32,6 +32,7 @@
 #include "net/acceptor.hpp"
 #include "net/event_loop.hpp"
 #include "net/http/head.hpp"
+#include "net/tls.hpp"
 #include "proxypool/base/random.hpp"
 #include "proxypool/domain/traffic/retry.hpp"
 #include "runtime/snapshot_cell.hpp"
@@ -56,6 +57,9 @@ struct Common {
   runtime::SnapshotCell<View>& views;
   ProxyRegistry& registry;
   std::vector<Load> loads;  // one a worker
+  // Set before the workers run.
+  std::shared_ptr<const net::TlsContext> client_tls;  // null: plain
+  std::shared_ptr<const net::TlsContext> proxy_tls;
 
   Common(const Settings& s, Counters& c, Verifier& v, Resolver& names,
          runtime::SnapshotCell<View>& cell, ProxyRegistry& r)
@@ -93,6 +97,8 @@ class Worker final : private net::Deferred {
   void request_stop();
   // Takes the newest view even if no request comes.
   void request_refresh();
+  // For the connections that come from now on.
+  void request_client_tls(std::shared_ptr<const net::TlsContext> context);
   // What is open through one of these proxies (sorted; null: any) ends at `at` (ruling C16).
   void request_end_tunnels(std::shared_ptr<const std::vector<ProxyId>> proxies, TimePoint at);
 
@@ -105,12 +111,19 @@ class Worker final : private net::Deferred {
   [[nodiscard]] TimePoint now() const noexcept { return lane_.loop.now(); }
   void again(Connection& connection);
   void gone(Connection& connection);
+  [[nodiscard]] bool allows(const IpAddress& source) const noexcept;
+  [[nodiscard]] bool trusts(const IpAddress& peer) const noexcept;
+  // What clients' TLS begins with; null: they speak plain HTTP.
+  [[nodiscard]] const net::TlsContext* client_tls() const noexcept { return client_tls_.get(); }
+  [[nodiscard]] const net::TlsContext& proxy_tls() const noexcept { return *common_.proxy_tls; }
+  [[nodiscard]] net::TlsTickets& tickets() noexcept { return tickets_; }
 
   // The current view; null when there is none or its validity has ended.
   [[nodiscard]] ViewPin* view();
   [[nodiscard]] Principal authenticate(const ViewPin& view, const net::RequestHead& head,
                                        const IpAddress& source);
-  void await_verdict(const CredentialKey& key, Connection& connection);
+  // `source` pays for a wrong password.
+  void await_verdict(const CredentialKey& key, const IpAddress& source, Connection& connection);
   // Where a named proxy is, or nothing: then await_address() lets the connection wait for it.
   [[nodiscard]] std::optional<Resolved> address_of(const std::string& name);
   void await_address(const std::string& name, Connection& connection);
@@ -149,6 +162,7 @@ class Worker final : private net::Deferred {
   struct Waiting {
     Key key;
     Connection* connection;
+    IpAddress source{};
   };
   template <class Key>
   static std::vector<Connection*> take_waiting(std::vector<Waiting<Key>>& waiting, const Key& key);
@@ -168,6 +182,8 @@ class Worker final : private net::Deferred {
   Load& load_;
   net::EventLoop loop_;
   Lane lane_{loop_, {}, {}};
+  net::TlsTickets tickets_;
+  std::shared_ptr<const net::TlsContext> client_tls_;
   UpstreamPool pool_;
   SplitMix64 random_;
   Slab<Connection> connections_;

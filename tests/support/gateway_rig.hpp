@@ -30,6 +30,7 @@ struct RigProxy {
   std::string user = {};
   std::string password = {};
   std::uint32_t max_concurrency = 1000;
+  bool tls = false;
 };
 
 class GatewayRig {
@@ -63,7 +64,8 @@ class GatewayRig {
     domain::SnapshotProxy out;
     out.id = ProxyId{snapshot.proxies.size() + 1};
     out.upstream = UpstreamId("vendor");
-    out.endpoint = {domain::Scheme::Http, proxy.host, proxy.port};
+    out.endpoint = {proxy.tls ? domain::Scheme::Https : domain::Scheme::Http, proxy.host,
+                    proxy.port};
     out.max_concurrency = proxy.max_concurrency;
     out.lease_epoch = Epoch{1};
     if (!proxy.user.empty()) {

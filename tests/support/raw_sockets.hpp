@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -30,6 +31,20 @@
 #include "proxypool/base/concurrent.hpp"
 
 namespace proxypool::testing {
+
+// What a Peer speaks once it speaks TLS (peer_tls.hpp).
+class PeerTls {
+ public:
+  PeerTls() = default;
+  PeerTls(const PeerTls&) = delete;
+  PeerTls& operator=(const PeerTls&) = delete;
+  virtual ~PeerTls() = default;
+  // As recv and send; 0: close_notify.
+  virtual ssize_t read(char* to, std::size_t size) = 0;
+  virtual ssize_t write(const char* data, std::size_t size) = 0;
+  // close_notify.
+  virtual void end() = 0;
+};
 
 class Peer {
  public:
@@ -54,7 +69,8 @@ class Peer {
   // Whether all of it was taken.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const auto count = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const auto count = tls_ ? tls_->write(bytes.data(), bytes.size())
+                              : ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (count <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
@@ -99,18 +115,27 @@ class Peer {
   // The other side has ended the connection; nothing more came before.
   bool at_end() {
     char byte = 0;
-    return ::recv(fd_.get(), &byte, 1, 0) == 0;
+    return get(&byte, 1) == 0;
   }
   // The errno that the connection ended with: 0 for an orderly end, -1 when bytes came.
   int end_error() {
     char byte = 0;
-    const auto count = ::recv(fd_.get(), &byte, 1, 0);
+    const auto count = get(&byte, 1);
     return count > 0 ? -1 : count == 0 ? 0 : errno;
   }
 
-  void shut_write() { ::shutdown(fd_.get(), SHUT_WR); }
-  void close() { fd_.reset(); }
+  void shut_write() {
+    if (tls_) tls_->end();
+    ::shutdown(fd_.get(), SHUT_WR);
+  }
+  void close() {
+    tls_.reset();
+    fd_.reset();
+  }
+  void use(std::unique_ptr<PeerTls> tls) { tls_ = std::move(tls); }
+  [[nodiscard]] PeerTls* tls() noexcept { return tls_.get(); }
   void reset() {
+    tls_.reset();
     net::reset_on_close(fd_.get());
     fd_.reset();
   }
@@ -123,13 +148,18 @@ class Peer {
   bool receive(std::string& out, std::size_t bytes_max = SIZE_MAX) {
     std::array<char, 65536> bytes;
     const auto size = std::min(bytes_max, bytes.size());
-    const auto count = ::recv(fd_.get(), bytes.data(), size, 0);
+    const auto count = get(bytes.data(), size);
     if (count <= 0) return false;
     out.append(bytes.data(), static_cast<std::size_t>(count));
     return true;
   }
 
+  ssize_t get(char* to, std::size_t size) {
+    return tls_ ? tls_->read(to, size) : ::recv(fd_.get(), to, size, 0);
+  }
+
   net::UniqueFd fd_;
+  std::unique_ptr<PeerTls> tls_;
 };
 
 // Listens on a free port and runs a script for each connection, with its number from 0 on.

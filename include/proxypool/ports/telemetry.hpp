@@ -61,6 +61,8 @@ enum class Event : std::uint8_t {
   ProxyBenched,
   TunnelClosed,
   Overloaded,
+  CertificateLoaded,
+  CertificateRefused,
   // controller
   WorkerRegistered,
   WorkerLost,
@@ -124,6 +126,10 @@ inline constexpr std::array kEvents{
     EventRow{Event::ProxyBenched, "proxy_benched", Level::Info, 5, "upstream proxy phase for"},
     EventRow{Event::TunnelClosed, "tunnel_closed", Level::Debug, 100, "request proxy reason took"},
     EventRow{Event::Overloaded, "overloaded", Level::Warn, 1, "limit"},
+    EventRow{Event::CertificateLoaded, "certificate_loaded", Level::Info, 0,
+             "certificate valid_until"},
+    EventRow{Event::CertificateRefused, "certificate_refused", Level::Error, 0,
+             "certificate reason"},
 
     EventRow{Event::WorkerRegistered, "worker_registered", Level::Info, 10,
              "worker instance session zone peer"},

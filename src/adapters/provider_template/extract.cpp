@@ -57,7 +57,8 @@ std::string text_of(const std::optional<config::MapValue>& expression, const Rec
 
 std::optional<domain::Scheme> scheme_of(std::string_view text) {
   if (equal_ignoring_case(text, "http")) return domain::Scheme::Http;
-  return std::nullopt;  // the others are refused until they are built
+  if (equal_ignoring_case(text, "https")) return domain::Scheme::Https;
+  return std::nullopt;  // SOCKS is refused until it is built
 }
 
 // The number of units as milliseconds; nothing for what is no number, negative or absurdly large.

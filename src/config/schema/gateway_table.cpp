@@ -10,6 +10,34 @@ using std::chrono::minutes;
 
 constexpr milliseconds kShortest{10};
 
+Type<GatewayTlsConfig> gateway_tls() {
+  using T = GatewayTlsConfig;
+  return object<T>(section<T>({
+      field("cert", &T::cert, file_path(),
+            "PEM file: the certificate, then its intermediates. Read again when it changes.")
+          .must("gateway.pem"),
+      field("key", &T::key, file_path(), "PEM file: its key, without a pass phrase.")
+          .must("gateway.key"),
+      field("minVersion", &T::version_min, word<TlsMinimum>({TlsMinimum::Tls12, TlsMinimum::Tls13}),
+            "The least version of TLS that a client may speak."),
+  }));
+}
+
+Type<GatewayAccessConfig> gateway_access() {
+  using A = GatewayAccessConfig;
+  return object<A>(section<A>({
+      allow_cidrs_row(),
+      field("trustedProxies", &A::trusted_proxies, cidrs(),
+            "Balancers of yours, which are believed when they say whose connection (PROXY "
+            "protocol) or request (X-Forwarded-For) it is.")
+          .sample("[10.0.0.10, 10.0.0.11]"),
+      field("proxyProtocol", &A::proxy_protocol,
+            word<ProxyProtocol>({ProxyProtocol::Off, ProxyProtocol::Required}),
+            "required: trustedProxies begin each connection with a PROXY header, version 1 or 2; "
+            "other peers never may."),
+  }));
+}
+
 Type<GatewayLimits> gateway_limits() {
   using L = GatewayLimits;
   return object<L>(section<L>({
@@ -57,6 +85,8 @@ Type<TransportConfig> transport() {
       field("resolve", &T::resolve, duration(kShortest, minutes(1)),
             "Finding the address of a proxy."),
       field("connect", &T::connect, duration(kShortest, minutes(1)), "Connecting to a proxy."),
+      field("tls", &T::tls, duration(kShortest, minutes(1)),
+            "The TLS handshake, with a client and with an https proxy."),
       field("proxyConnect", &T::proxy_connect, duration(kShortest, minutes(5)),
             "Waiting for a proxy's answer to CONNECT."),
       field("firstByte", &T::first_byte, duration(kShortest, hours(1)),
@@ -96,6 +126,9 @@ Type<GatewayConfig> gateway() {
       field("sharePort", &G::share_port, boolean(),
             "Whether other gateways of this user on this machine may listen there, too; the system "
             "spreads the connections over them."),
+      field("tls", &G::tls, optional(gateway_tls()),
+            "Clients speak TLS to the gateway (an https:// proxy). Absent: plain HTTP.")
+          .as_comment(),
       nested<G>("metrics",
                 {
                     field("listen", &G::metrics_listen, listen_address(),
@@ -105,7 +138,7 @@ Type<GatewayConfig> gateway() {
       field("controlPlane", &G::control_plane, host_port(), "Where the controller is."),
       field("threads", &G::threads, threads(), "Serving threads; auto: one per core."),
       field("auth", &G::auth, auth(), "Who may use the gateway."),
-      field("access", &G::access, access(), "From where the gateway may be used."),
+      field("access", &G::access, gateway_access(), "From where the gateway may be used."),
       field("limits", &G::limits, gateway_limits(), "Maxima of one gateway."),
       field("target", &G::target, target(), "Where requests may go."),
       field("retry", &G::retry, retry(), "Trying another proxy before an answer has begun."),

@@ -133,12 +133,16 @@ Type<AuthConfig> auth() {
   }));
 }
 
+Row allow_cidrs_row() {
+  return field("allowCIDRs", &AccessConfig::allow_cidrs, cidrs(),
+               "Source addresses that may connect; empty: all.")
+      .sample("[10.0.0.0/8, 192.0.2.7]");
+}
+
 Type<AccessConfig> access() {
   using A = AccessConfig;
   return object<A>(section<A>({
-      field("allowCIDRs", &A::allow_cidrs, cidrs(),
-            "Source addresses that may connect; empty: all.")
-          .sample("[10.0.0.0/8, 192.0.2.7]"),
+      allow_cidrs_row(),
   }));
 }
 

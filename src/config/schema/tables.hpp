@@ -22,6 +22,7 @@ Type<std::vector<ClientConfig>> clients();
 // Rows that several sections share.
 Type<AuthConfig> auth();
 Type<AccessConfig> access();
+Row allow_cidrs_row();  // of AccessConfig, and of what begins with one
 std::vector<Row> basic_check_rows();
 
 }  // namespace proxypool::config::schema

@@ -39,7 +39,7 @@ Type<MapConfig> map() {
                      "host:port@user:pass.",
                      "\"proxy(item.endpoint, 'host:port')\""),
       optional_field("scheme", &M::scheme, map_value(),
-                     "What the proxy speaks; a record with another one than http is invalid.",
+                     "What the proxy speaks; http or https; a record with another one is invalid.",
                      "item.protocol"),
       optional_field("host", &M::host, map_value(), "Host of the proxy.", "item.ip"),
       optional_field("port", &M::port, map_value(), "Port of the proxy.", "item.port"),

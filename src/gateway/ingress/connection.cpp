@@ -25,7 +25,13 @@ Connection::Connection(Worker& worker, const net::Endpoint& peer, bool source_al
 
 void Connection::start(net::UniqueFd fd) {
   open(std::move(fd), true);
-  limit(Limit::KeepAlive, worker_.settings().keep_alive);
+  trusted_ = worker_.trusts(source_);
+  if (trusted_ && worker_.settings().proxy_header) {
+    state_ = State::ProxyHeader;
+    limit(Limit::ProxyHeader, worker_.settings().head);
+  } else {
+    begin();
+  }
   drive();
 }
 
@@ -53,7 +59,8 @@ void Connection::on_io(std::uint32_t events) {
 // Whoever hangs up while nothing of an answer is there yet has lost interest: mostly a client whose
 // own time ran out. The place in the proxy is worth more than a client that closes only half.
 bool Connection::only_waiting() const noexcept {
-  if (state_ == State::Verifying || state_ == State::Resolving || state_ == State::Dialling) {
+  if (state_ == State::Verifying || state_ == State::Resolving || state_ == State::Dialling ||
+      state_ == State::ProxyHandshake) {
     return true;
   }
   return state_ == State::Asking && exchange_->up.done();
@@ -66,7 +73,8 @@ void Connection::on_upstream(std::uint32_t events) {
     if (upstream_->flush() == Write::Broken) {
       // Of a request an answer may still come.
       if (state_ == State::Tunnel) return gone(true);
-      exchange_->upload_broken = true;
+      // A handshake learns of it by reading.
+      exchange_->upload_broken = state_ != State::ProxyHandshake;
     }
     if (limit_ == Limit::Idle) limit(Limit::Idle, worker_.settings().idle);
   }
@@ -99,6 +107,12 @@ void Connection::drive() {
 
 void Connection::step() {
   switch (state_) {
+    case State::ProxyHeader:
+      return read_proxy_header();
+    case State::ClientHandshake:
+      return shake_hands();
+    case State::ProxyHandshake:
+      return secured();
     case State::Head:
       return read_request();
     case State::Asking:
@@ -144,6 +158,12 @@ void Connection::on_timer() {
     case Limit::KeepAlive:
     case Limit::Linger:
       return gone();
+    case Limit::ProxyHeader:
+      worker_.counters().announced(Announcement::Missing);
+      return gone(true);
+    case Limit::ClientHandshake:
+      worker_.counters().client_tls(net::TlsOutcome::Timeout);
+      return gone(true);
     case Limit::Head:
       may_go_on_ = false;
       refuse(domain::Refusal::RequestTimeout);
@@ -157,6 +177,11 @@ void Connection::on_timer() {
       break;
     case Limit::Connect:
       fail({domain::Phase::Dial, domain::FailureKind::Timeout}, domain::Refusal::ConnectTimeout);
+      break;
+    case Limit::ProxyHandshake:
+      worker_.counters().proxy_tls(net::TlsOutcome::Timeout);
+      fail({domain::Phase::ProxyHandshake, domain::FailureKind::Timeout},
+           domain::Refusal::TlsTimeout);
       break;
     case Limit::ProxyConnect:
       fail({domain::Phase::ProxyHandshake, domain::FailureKind::Timeout},

@@ -1,7 +1,8 @@
 // One client connection: a state machine over two wires.
 //
-//   Head ─→ (Verifying ─→ Head) ─→ (Resolving) ─→ Dialling ─→ Asking ─→ Answering ─→ Head …
-//                                                               └────→ Tunnel
+//   (ProxyHeader) ─→ (ClientHandshake) ─→ Head
+//   Head ─→ (Verifying ─→ Head) ─→ (Resolving) ─→ Dialling ─→ (ProxyHandshake) ─→ Asking
+//   Asking ─→ Answering ─→ Head …   or ─→ Tunnel
 //   anything ─→ Lingering ─→ gone
 //
 // The idea: events only set flags; drive() looks at the state and does everything that is possible
@@ -23,6 +24,7 @@
 #include "gateway/transport/upstream.hpp"
 #include "gateway/transport/wire.hpp"
 #include "net/http/head.hpp"
+#include "net/proxy_header.hpp"
 #include "net/socket.hpp"
 #include "net/timer.hpp"
 #include "proxypool/domain/traffic/error_contract.hpp"
@@ -52,15 +54,17 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
 
   // Of the place that this connection holds; no id: it holds none.
   [[nodiscard]] ProxyId proxy() const noexcept;
-  [[nodiscard]] const IpAddress& source() const noexcept { return source_; }
 
  private:
   friend class Worker;  // its lists
   enum class State : std::uint8_t {
+    ProxyHeader,      // a trusted peer says whose connection it is
+    ClientHandshake,  // TLS
     Head,
     Verifying,
     Resolving,
     Dialling,
+    ProxyHandshake,  // TLS
     Asking,
     Answering,
     Tunnel,
@@ -70,11 +74,14 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   // What the timer stands for.
   enum class Limit : std::uint8_t {
     None,
+    ProxyHeader,
+    ClientHandshake,
     KeepAlive,
     Head,
     Verify,
     Resolve,
     Connect,
+    ProxyHandshake,
     ProxyConnect,
     Expect,
     FirstByte,
@@ -89,6 +96,12 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void step();
   [[nodiscard]] bool only_waiting() const noexcept;
   void limit(Limit what, nanoseconds time);
+
+  // What comes before the first request (ingress/opening.cpp).
+  void read_proxy_header();
+  void announced(const net::ProxyHeader& header);
+  void begin();
+  void shake_hands();
 
   // Request heads (ingress/request.cpp).
   void read_request();
@@ -107,6 +120,11 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   // Attempts once more, or goes on with the attempt that waited.
   void attempt_again();
   void dial(const net::RequestHead& head, const IpAddress& address);
+  // What is asked for is needed again later.
+  void remember(const net::RequestHead& head);
+  [[nodiscard]] const net::RequestHead& remembered();
+  void secure(const net::RequestHead& head);
+  void secured();
   void ask(const net::RequestHead& head);
   void give_up_dialling();
   void dialled();
@@ -154,6 +172,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   Limit limit_ = Limit::None;
   net::Method method_ = net::Method::Get;
   bool source_allowed_;
+  bool trusted_ = false;    // source_ is a proxy whose word about its clients is taken
   bool may_go_on_ = false;  // another request can follow the one at hand
   bool draining_ = false;
   bool again_ = false;  // in the list of those that go on in the next turn

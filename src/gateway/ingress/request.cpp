@@ -6,6 +6,7 @@
 
 #include "gateway/ingress/answer.hpp"
 #include "gateway/ingress/connection.hpp"
+#include "gateway/ingress/forwarded.hpp"
 #include "gateway/worker.hpp"
 #include "proxypool/base/text.hpp"
 
@@ -75,7 +76,9 @@ bool Connection::handle(const net::RequestHead& head) {
   method_ = head.method();
   const bool alone = head.framing() == net::Framing::None && method_ != net::Method::Connect;
   may_go_on_ = head.keep_alive() && head.minor_version() == 1 && alone && !draining_;
-  if (!source_allowed_) {
+  const IpAddress source =
+      trusted_ ? caller_of(head, source_, worker_.settings().trusted_proxies) : source_;
+  if (trusted_ ? !worker_.allows(source) : !source_allowed_) {
     may_go_on_ = false;
     refuse(domain::Refusal::SourceDenied);
     return true;
@@ -91,11 +94,11 @@ bool Connection::handle(const net::RequestHead& head) {
     refuse(domain::Refusal::NotReady);
     return true;
   }
-  const auto principal = worker_.authenticate(*view, head, source_);
+  const auto principal = worker_.authenticate(*view, head, source);
   if (principal.verdict == Principal::Verdict::Pending) {
     state_ = State::Verifying;
     limit(Limit::Verify, worker_.settings().verify);
-    worker_.await_verdict(principal.key, *this);
+    worker_.await_verdict(principal.key, source, *this);
     return false;
   }
   if (principal.verdict != Principal::Verdict::Accepted) {

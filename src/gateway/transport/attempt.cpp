@@ -127,8 +127,7 @@ void Connection::connect(const net::RequestHead& head) {
   if (proxy.address) return dial(head, *proxy.address);
   const auto known = worker_.address_of(proxy.endpoint.host);
   if (!known) {
-    // What is asked for must be there when the answer comes.
-    if (x.head.empty()) x.head.append(lane_.buffers, bytes().substr(0, head.size()));
+    remember(head);
     state_ = State::Resolving;
     limit(Limit::Resolve, worker_.settings().resolve);
     return worker_.await_address(proxy.endpoint.host, *this);
@@ -157,17 +156,55 @@ void Connection::dial(const net::RequestHead& head, const IpAddress& address) {
   x.dialling = true;
   upstream_ = worker_.pool().make({proxy.id, credential_tag(proxy), x.client_tag}, *this);
   upstream_->open(std::move(connecting.fd), false);
+  if (proxy.endpoint.scheme == domain::Scheme::Https) return secure(head);
   ask(head);
 }
 
-// Fields for the gateway alone: a caller's session key is nobody else's business (R4).
-constexpr std::string_view kStaysHere[]{"X-Proxy-Session"};
+void Connection::remember(const net::RequestHead& head) {
+  Buffer& kept = exchange_->head;
+  if (kept.empty()) kept.append(lane_.buffers, bytes().substr(0, head.size()));
+}
+
+// TLS first: nothing of the request leaves before the proxy has shown who it is (GW-40).
+void Connection::secure(const net::RequestHead& head) {
+  remember(head);
+  const ProxyEntry& proxy = exchange_->allocation.proxy();
+  const net::TlsPeer peer{proxy.endpoint.host, proxy.id.value(), &worker_.tickets()};
+  if (!upstream_->connect_tls(worker_.proxy_tls(), peer)) return give_up_dialling();
+  if (upstream_->handshake() == net::TlsSession::Step::Failed) {
+    return fail({Phase::Dial, kind_of(upstream_->error())}, domain::Refusal::ProxyConnectFailed);
+  }
+  if (!upstream_->watch()) return give_up_dialling();
+  const bool connecting = upstream_->holding();
+  state_ = connecting ? State::Dialling : State::ProxyHandshake;
+  limit(connecting ? Limit::Connect : Limit::ProxyHandshake,
+        connecting ? worker_.settings().connect : worker_.settings().tls_handshake);
+}
+
+void Connection::secured() {
+  if (!upstream_->readable()) return;
+  const auto step = upstream_->handshake();
+  if (step == net::TlsSession::Step::Waits) return;
+  const auto outcome = upstream_->tls_outcome();
+  worker_.counters().proxy_tls(outcome);
+  if (step == net::TlsSession::Step::Failed) {
+    const bool lost = outcome == net::TlsOutcome::Lost;
+    return fail({Phase::ProxyHandshake, lost ? FailureKind::Reset : FailureKind::Protocol},
+                domain::Refusal::ProxyConnectFailed);
+  }
+  exchange_->dialling = false;
+  ask(remembered());
+}
+
+// Fields for the gateway alone: a caller's session key is nobody else's business (R4), and neither
+// is what a trusted proxy tells us of its clients (GW-5).
+constexpr std::string_view kStaysHere[]{"X-Proxy-Session", "X-Forwarded-For"};
 
 void Connection::ask(const net::RequestHead& head) {
   Exchange& x = *exchange_;
   net::RequestRewrite how;
   how.proxy_authorization = authorization_value(x.allocation.proxy());
-  how.strip = kStaysHere;
+  how.strip = std::span(kStaysHere).first(trusted_ ? 2 : 1);
   how.upgrade = x.websocket;
   const auto out = lane_.scratch.out();
   const std::size_t size = net::write_request(head, how, out);
@@ -198,7 +235,10 @@ void Connection::dialled() {
   if (upstream_->flush() == Write::Broken) {
     return fail({Phase::Dial, kind_of(upstream_->error())}, domain::Refusal::ProxyConnectFailed);
   }
-  if (upstream_->unsent() < unsent) connected();
+  if (upstream_->unsent() == unsent) return;
+  if (!upstream_->secure()) return connected();
+  state_ = State::ProxyHandshake;
+  limit(Limit::ProxyHandshake, worker_.settings().tls_handshake);
 }
 
 void Connection::connected() {
@@ -261,11 +301,15 @@ void Connection::fail(domain::Failure failure, domain::Refusal refusal) {
 }
 
 void Connection::attempt_again() {
+  attempt(remembered());
+}
+
+const net::RequestHead& Connection::remembered() {
   net::RequestParser& parser = worker_.request_parser();
   parser.reset();
   const auto state = parser.parse(exchange_->head.view());
   PP_ASSERT(state == net::ParseState::Done);
-  attempt(parser.head());
+  return parser.head();
 }
 
 void Connection::forget_answer() noexcept {

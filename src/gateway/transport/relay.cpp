@@ -142,7 +142,9 @@ bool Connection::relay(Wire& from, Wire& to, std::uint64_t& bytes) {
         break;
       }
       if (read == Read::Broken) {
-        gone(true);
+        // TLS without close_notify: what came before it goes through, but as no clean end.
+        if (from.truncated()) to.withhold_notify();
+        gone(!from.truncated());
         break;
       }
     }

@@ -3,11 +3,12 @@
 namespace proxypool::gateway {
 
 void Upstream::on_io(std::uint32_t events) {
+  note(events);
   if (user_ == nullptr) {
-    pool_.drop_idle(*this);
+    // A TLS session may get a ticket when it likes: that is neither bytes nor an end.
+    if (!secure() || receive() != Read::Starved) pool_.drop_idle(*this);
     return;
   }
-  note(events);
   user_->on_upstream(events);
 }
 

@@ -17,6 +17,9 @@ constexpr std::uint32_t kReads = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 }  // namespace
 
+// An idle tunnel has two of them.
+static_assert(sizeof(void*) != 8 || sizeof(Wire) == 56);
+
 void Wire::open(net::UniqueFd fd, bool readable) noexcept {
   fd_ = std::move(fd);
   watched_ = watching_writes_ = hung_up_ = ended_ = write_shut_ = false;
@@ -35,6 +38,7 @@ bool Wire::watch(bool writing) noexcept {
 void Wire::close(bool reset) noexcept {
   if (!fd_) return;
   lane_.loop.forget(*this);
+  if (tls_ != nullptr) end_tls(reset);
   if (reset) net::reset_on_close(fd_.get());
   fd_.reset();
   in_scratch_ = 0;
@@ -56,13 +60,13 @@ Wire::Read Wire::receive() {
   if (held > kMoveMax) {
     char* to = kept_.room(lane_.buffers, kMoveMax);
     const std::size_t size = kept_.spare();
-    const ssize_t got = ::recv(fd_.get(), to, size, 0);
+    const ssize_t got = take(to, size);
     if (got > 0) kept_.grew(static_cast<std::size_t>(got));
     return received(got, size);
   }
   char* to = lane_.scratch.in().data();
   const std::size_t size = Scratch::kInBytes - held;
-  const ssize_t got = ::recv(fd_.get(), to + held, size, 0);
+  const ssize_t got = take(to + held, size);
   if (got > 0) {
     if (held > 0) {  // memcpy takes no null pointer, not even for nothing
       std::memcpy(to, kept_.view().data(), held);
@@ -84,7 +88,7 @@ Wire::Read Wire::received(ssize_t got, std::size_t size) {
     return Read::End;
   }
   if (errno != EAGAIN && errno != EINTR) {
-    error_ = errno;
+    error_ = static_cast<std::int16_t>(errno);
     return Read::Broken;
   }
   readable_ = false;
@@ -112,6 +116,8 @@ Wire::Write Wire::send(std::string_view bytes) {
 }
 
 Wire::Write Wire::send(std::span<iovec> pieces) {
+  if (tls_ != nullptr) [[unlikely]]
+    return send_secured(pieces);
   if (holding()) {
     keep(pieces, 0);
     return flush();
@@ -124,7 +130,10 @@ Wire::Write Wire::send(std::span<iovec> pieces) {
                            : ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
   if (sent < 0 && errno != EAGAIN) return broken();
   keep(pieces, sent < 0 ? 0 : static_cast<std::size_t>(sent));
-  if (!holding()) return Write::Sent;
+  return holding() ? watch_writes() : Write::Sent;
+}
+
+Wire::Write Wire::watch_writes() noexcept {
   if (watched_ && !watching_writes_) {
     watching_writes_ = lane_.loop.modify(fd_.get(), kReads | EPOLLOUT, *this);
     if (!watching_writes_) return broken();
@@ -139,11 +148,12 @@ Wire::Write Wire::flush() {
     if (sent < 0) return errno == EAGAIN ? Write::Held : broken();
     unsent_.consume(static_cast<std::size_t>(sent));
   }
+  if (write_shut_) ::shutdown(fd_.get(), SHUT_WR);
   return Write::Sent;
 }
 
 Wire::Write Wire::broken() noexcept {
-  error_ = errno;
+  error_ = static_cast<std::int16_t>(errno);
   return Write::Broken;
 }
 
@@ -159,7 +169,76 @@ void Wire::keep(std::span<iovec> pieces, std::size_t sent) {
 void Wire::shut_write() noexcept {
   if (write_shut_ || !fd_) return;
   write_shut_ = true;
+  if (tls_ != nullptr) {
+    tls_->say_end();
+    if (flush_secured() == Write::Held) return;  // flush() shuts it then
+  }
   ::shutdown(fd_.get(), SHUT_WR);
+}
+
+// TLS --------------------------------------------------------------------------------------------
+
+bool Wire::accept_tls(const net::TlsContext& context) {
+  return start_tls(TlsLink::accept({fd_.get(), unsent_, lane_.buffers}, context));
+}
+
+bool Wire::connect_tls(const net::TlsContext& context, const net::TlsPeer& peer) {
+  return start_tls(TlsLink::connect({fd_.get(), unsent_, lane_.buffers}, context, peer));
+}
+
+bool Wire::start_tls(std::unique_ptr<TlsLink> link) {
+  if (link == nullptr) return false;
+  link->begin_with(bytes());
+  consume(bytes().size());
+  tls_ = std::move(link);
+  readable_ = true;
+  return true;
+}
+
+net::TlsSession::Step Wire::handshake() {
+  using Step = net::TlsSession::Step;
+  tls_->look_again(hung_up_);
+  Step step = tls_->session().handshake();
+  // Behind the handshake more may lie in the session already. Before, only an edge brings more.
+  if (step == Step::Waits) readable_ = false;
+  const int error = errno;
+  if (holding() && flush_secured() == Write::Broken) return Step::Failed;
+  errno = error;
+  return step;
+}
+
+ssize_t Wire::take_secured(char* to, std::size_t size) {
+  const std::size_t waiting = unsent_.size();
+  tls_->look_again(hung_up_);
+  const ssize_t got = tls_->session().read(to, size);
+  const int error = errno;
+  // No edge comes for an end that lies in the session.
+  if (tls_->session().over()) hung_up_ = true;
+  // A session has things to say of its own; if they do not get through, the next read says so.
+  if (unsent_.size() > waiting) (void)flush_secured();
+  errno = error;
+  return got;
+}
+
+Wire::Write Wire::send_secured(std::span<iovec> pieces) {
+  if (!tls_->write(pieces)) {
+    errno = EPIPE;
+    return broken();
+  }
+  return flush_secured();
+}
+
+Wire::Write Wire::flush_secured() {
+  const Write flushed = flush();
+  return flushed == Write::Held ? watch_writes() : flushed;
+}
+
+void Wire::end_tls(bool reset) noexcept {
+  if (!reset && !write_shut_ && !holding()) {
+    tls_->say_end();
+    if (holding()) (void)flush();
+  }
+  tls_.reset();
 }
 
 }  // namespace proxypool::gateway

@@ -9,10 +9,17 @@
 // the first write that did not fit. A read that came back short has emptied the socket, so that the
 // next one waits for an edge.
 //
+// Behind accept_tls() or connect_tls() and the handshake all of this means the inside of a TLS
+// session. What waits to be sent is then ciphertext, and a read goes on until the session has
+// nothing left, so that no decrypted byte waits for an edge that does not come. The end is
+// close_notify; a bare end of the connection is Broken (truncated()). Each direction ends for
+// itself: after the peer's close_notify we may still write, and after ours still read.
+//
 // Thread rule: the loop's thread.
 // Limits:      what is kept of input: Buffer::kBytesMax; of output: what one write could not send.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <cstddef>
@@ -22,7 +29,9 @@
 #include <string_view>
 
 #include "gateway/transport/buffer.hpp"
+#include "gateway/transport/tls_link.hpp"
 #include "net/event_loop.hpp"
+#include "net/tls.hpp"
 #include "net/unique_fd.hpp"
 
 namespace proxypool::gateway {
@@ -99,6 +108,27 @@ class Wire : public net::IoHandler {
   void shut_write() noexcept;
   [[nodiscard]] bool write_shut() const noexcept { return write_shut_; }
 
+  // TLS from now on, as the server or the client of it; what was received and not used is its
+  // beginning. False when there is no memory for it. Nothing is sent before handshake().
+  [[nodiscard]] bool accept_tls(const net::TlsContext& context);
+  [[nodiscard]] bool connect_tls(const net::TlsContext& context, const net::TlsPeer& peer);
+  // Goes on with the handshake; Waits: for an edge, or for flush(). Failed: tls_outcome() says of
+  // what, and error() whether a write to the socket did it.
+  [[nodiscard]] net::TlsSession::Step handshake();
+  [[nodiscard]] bool secure() const noexcept { return tls_ != nullptr; }
+  // REQUIRES: secure().
+  [[nodiscard]] net::TlsOutcome tls_outcome() const noexcept {
+    return error_ != 0 ? net::TlsOutcome::Lost : tls_->session().outcome();
+  }
+  // The connection has ended without close_notify.
+  [[nodiscard]] bool truncated() const noexcept {
+    return tls_ != nullptr && tls_->session().truncated();
+  }
+  // What follows is no clean end: no close_notify.
+  void withhold_notify() noexcept {
+    if (tls_ != nullptr) tls_->withhold_notify();
+  }
+
   // Why the last call said Broken; 0 when there was none.
   [[nodiscard]] int error() const noexcept { return error_; }
 
@@ -114,22 +144,35 @@ class Wire : public net::IoHandler {
   // Below this what was kept moves in front of what comes, so that one read can be large.
   static constexpr std::size_t kMoveMax = 4096;
 
+  [[nodiscard]] ssize_t take(char* to, std::size_t size) {
+    if (tls_ != nullptr) [[unlikely]]
+      return take_secured(to, size);
+    return ::recv(fd_.get(), to, size, 0);
+  }
   [[nodiscard]] Read received(ssize_t got, std::size_t size);
   [[nodiscard]] Write broken() noexcept;
   void keep(std::span<iovec> pieces, std::size_t sent);
+  [[nodiscard]] Write watch_writes() noexcept;
+
+  [[nodiscard]] bool start_tls(std::unique_ptr<TlsLink> link);
+  [[nodiscard]] ssize_t take_secured(char* to, std::size_t size);
+  [[nodiscard]] Write send_secured(std::span<iovec> pieces);
+  [[nodiscard]] Write flush_secured();
+  void end_tls(bool reset) noexcept;
 
   net::UniqueFd fd_;
-  bool watched_ = false;
-  bool watching_writes_ = false;
-  bool readable_ = false;
-  bool hung_up_ = false;  // an end or an error waits behind the bytes
-  bool ended_ = false;
-  bool write_shut_ = false;
-  int error_ = 0;
+  bool watched_ : 1 = false;
+  bool watching_writes_ : 1 = false;
+  bool readable_ : 1 = false;
+  bool hung_up_ : 1 = false;  // an end or an error waits behind the bytes
+  bool ended_ : 1 = false;
+  bool write_shut_ : 1 = false;
+  std::int16_t error_ = 0;
   std::uint32_t scratch_at_ = 0;
   std::uint32_t in_scratch_ = 0;
   Buffer kept_;
   Buffer unsent_;
+  std::unique_ptr<TlsLink> tls_;  // null: plain
 };
 
 }  // namespace proxypool::gateway

@@ -284,9 +284,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{upstream("", "{type: gateway}"), "gateway"},
         Refused{http(kUrl, ", response: {format: csv}"), "csv"},
         Refused{"routings: [{id: a, strategy: sequential, upstreams: [{id: u}]}]", "sequential"},
-        Refused{"routings: [{id: a, onUnavailable: direct, upstreams: [{id: u}]}]", "direct"},
-        Refused{upstream("", "{type: static, proxies: [\"https://192.0.2.1:80\"]}"),
-                "scheme https"}));
+        Refused{"routings: [{id: a, onUnavailable: direct, upstreams: [{id: u}]}]", "direct"}));
 
 TEST(Load, SocksIsRefusedWithAClearWord) {
   const auto loaded =
@@ -294,6 +292,43 @@ TEST(Load, SocksIsRefusedWithAClearWord) {
   EXPECT_FALSE(loaded.config);
   EXPECT_THAT(loaded.format_errors(), HasSubstr("SOCKS proxies are not supported"));
   EXPECT_THAT(loaded.format_errors(), testing::Not(HasSubstr("hunter2")));
+}
+
+TEST(Load, ProxiesSpeakHttpOrHttps) {  // GW-40
+  const auto loaded = load(R"(
+upstreams: [{id: u, provider: {type: static, proxies: ["https://u:p@proxy.example:443",
+  "http://192.0.2.1:80", "192.0.2.2:80"]}}]
+routings: [{id: r, upstreams: [{id: u}]}]
+)");
+  ASSERT_TRUE(loaded.config) << loaded.format_errors();
+  const auto& proxies = loaded.config->upstreams[0].provider.proxies;
+  ASSERT_EQ(proxies.size(), 3U);
+  EXPECT_EQ(proxies[0].endpoint.scheme, domain::Scheme::Https);
+  EXPECT_EQ(proxies[1].endpoint.scheme, domain::Scheme::Http);
+  EXPECT_EQ(proxies[2].endpoint.scheme, domain::Scheme::Http);
+}
+
+TEST(Load, WhoIsTrustedIsNamed) {  // GW-3
+  const auto good =
+      load("gateway: {access: {proxyProtocol: required, trustedProxies: [10.0.0.1]}}");
+  ASSERT_TRUE(good.config) << good.format_errors();
+  EXPECT_EQ(good.config->gateway.access.proxy_protocol, ProxyProtocol::Required);
+  EXPECT_EQ(good.config->gateway.access.trusted_proxies.size(), 1U);
+  EXPECT_THAT(load("gateway: {access: {proxyProtocol: required}}").format_errors(),
+              HasSubstr("gateway.access.proxyProtocol: required, but of nobody"));
+  for (const char* everybody : {"0.0.0.0/0", "\"::/0\""}) {
+    const auto bad = load(std::string("gateway: {access: {trustedProxies: [") + everybody + "]}}");
+    EXPECT_THAT(bad.format_errors(), HasSubstr("anybody could claim any address"));
+  }
+}
+
+TEST(Load, ACertificateNeedsItsKey) {  // GW-2
+  EXPECT_FALSE(load("gateway: {tls: {cert: a.pem}}").config);
+  const auto good = load("gateway: {tls: {cert: a.pem, key: a.key, minVersion: TLS1.3}}");
+  ASSERT_TRUE(good.config) << good.format_errors();
+  ASSERT_TRUE(good.config->gateway.tls);
+  EXPECT_EQ(good.config->gateway.tls->version_min, TlsMinimum::Tls13);
+  EXPECT_FALSE(load("").config->gateway.tls);
 }
 
 TEST(Load, DangerousButLegalSettingsAreWarnings) {

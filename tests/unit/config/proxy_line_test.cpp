@@ -30,6 +30,7 @@ INSTANTIATE_TEST_SUITE_P(
     ProxyLine, ProxyForms,
     testing::Values(
         Spelled{"http://u:p%40@H.example.:80", ProxyForm::Line, "h.example", 80, "u", "p@"},
+        Spelled{"https://u:p@h.example:443", ProxyForm::Line, "h.example", 443, "u", "p"},
         Spelled{" 192.0.2.1:80:u:p:q ", ProxyForm::Line, "192.0.2.1", 80, "u", "p:q"},
         Spelled{"192.0.2.1:80", ProxyForm::HostPort, "192.0.2.1", 80, "", ""},
         Spelled{"[2001:db8::1]:80", ProxyForm::HostPort, "2001:db8::1", 80, "", ""},
@@ -60,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"192.0.2.1:80:hunter:hunter", ProxyForm::HostPort},
                     Wrong{"http://192.0.2.1:80", ProxyForm::HostPort},
                     Wrong{"192.0.2.1:80", ProxyForm::HostPortUserPass},
-                    Wrong{"https://hunter:hunter@192.0.2.1:80", ProxyForm::Line},
+                    Wrong{"ftp://hunter:hunter@192.0.2.1:80", ProxyForm::Line},
                     Wrong{"socks5://hunter:hunter@192.0.2.1:80", ProxyForm::Url},
                     Wrong{"hunter:192.0.2.1:80", ProxyForm::UserPassHostPort},
                     Wrong{":80", ProxyForm::UserPassHostPort},
