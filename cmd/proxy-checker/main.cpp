@@ -8,6 +8,7 @@
 #include "adapters/http/apis.hpp"
 #include "checker/checker.hpp"
 #include "common/process.hpp"
+#include "net/tls.hpp"
 #include "proxypool/base/text.hpp"
 #include "runtime/system.hpp"
 
@@ -41,11 +42,15 @@ int serve(const config::CommandLine& line, const config::Config& config) {
   auto control = rpc::make_checker_control(address.str(), client_options, clock);
   if (!control) return process.fail(control.error().message);
 
+  auto tls = net::TlsContext::client();
+  if (!tls) return process.fail(tls.error().message);
+
   checker::ProberSettings prober;
   prober.in_flight_max = config.checker.in_flight_max;
-  checker::Checker checker(session_of(line, config, process.version(), *crypto), prober,
-                           {**control, process.events(), process.metrics(), clock,
-                            [&](const std::string& reason) { process.give_up(reason); }});
+  checker::Checker checker(
+      session_of(line, config, process.version(), *crypto), prober,
+      {**control, process.events(), process.metrics(), clock,
+       [&](const std::string& reason) { process.give_up(reason); }, *std::move(tls)});
 
   auto router = std::make_unique<http::Router>(*crypto);
   http::add_health(*router, process.readiness([&] { return checker.not_ready(); }), nullptr);

@@ -1,4 +1,5 @@
-// One BASIC probe (CT-31): connect to the proxy, ask it for a tunnel, read the whole answer head.
+// One BASIC probe (CT-31): connect to the proxy, over TLS when it is an https one, ask it for a
+// tunnel, read the whole answer head.
 //
 // Every well-formed answer but 407 passes: it proves that the proxy speaks and accepts us, whatever
 // it thinks of the target. What is our own fault (no descriptor left, no look-up) is no observation
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include "net/event_loop.hpp"
 #include "net/http/head.hpp"
 #include "net/socket.hpp"
+#include "net/tls.hpp"
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/secret.hpp"
 #include "proxypool/domain/health/observation.hpp"
@@ -30,13 +33,13 @@ SecretString connect_request(const domain::CheckTask& task);
 // What a failed connect says about the proxy; nothing when it says something about us.
 std::optional<domain::FailureKind> classify_connect(int error) noexcept;
 
-class BasicProbe final : public net::IoHandler {
+class BasicProbe final : public net::IoHandler, private net::TlsPipe {
  public:
   // Nothing: our own fault.
   using Done = std::function<void(std::optional<domain::Observation>)>;
 
-  // The time runs; dial() or fail_lookup() follows.
-  BasicProbe(net::EventLoop& loop, domain::CheckTask task, Done done);
+  // The time runs; dial() or fail_lookup() follows. `tls` outlives the probe; null: plain HTTP.
+  BasicProbe(net::EventLoop& loop, domain::CheckTask task, const net::TlsContext* tls, Done done);
   BasicProbe(const BasicProbe&) = delete;
   BasicProbe& operator=(const BasicProbe&) = delete;
   ~BasicProbe();
@@ -52,8 +55,15 @@ class BasicProbe final : public net::IoHandler {
  private:
   void on_io(std::uint32_t events) override;
   void on_deadline();
+  ssize_t pull(char* to, std::size_t size) noexcept override;
+  bool push(std::string_view ciphertext) override;
 
   void dial_next();
+  void speak_tls(std::uint32_t events);
+  // Whether the session stands, with the request in it.
+  bool secure();
+  // Sends what waits; false when that ended the probe.
+  bool send_ciphertext();
   void send_request();
   void receive();
   // Whether the bytes decided the probe.
@@ -65,6 +75,7 @@ class BasicProbe final : public net::IoHandler {
 
   net::EventLoop& loop_;
   const domain::CheckTask task_;
+  const net::TlsContext* const tls_;
   Done done_;
   const TimePoint started_;
   net::MemberTimer<&BasicProbe::on_deadline> timer_;
@@ -72,6 +83,9 @@ class BasicProbe final : public net::IoHandler {
   std::size_t next_address_ = 0;
   bool connected_ = false;
   net::UniqueFd fd_;
+  std::unique_ptr<net::TlsSession> session_;  // null: plain, or not connected yet
+  bool secured_ = false;
+  std::string ciphertext_;  // not sent yet
   SecretString request_;
   std::string_view unsent_;  // of request_
   std::string answer_;

@@ -49,7 +49,7 @@ Checker::Checker(SessionSettings session, ProberSettings prober, CheckerDeps dep
               {loop_, net::look_up,
                [this](std::function<void()> job) { return lookups_.try_run(std::move(job)); },
                [this](const domain::Observation& seen) { session_.observe(seen); }, metrics_,
-               deps_.events}) {
+               deps_.events, deps_.tls}) {
   register_session_metrics(session_, deps_.metrics);
 }
 

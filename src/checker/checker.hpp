@@ -32,6 +32,7 @@ struct CheckerDeps {
   const Clock& clock;
   // Called once, from any thread, when trying again is of no use.
   std::function<void(const std::string& reason)> give_up;
+  std::shared_ptr<const net::TlsContext> tls = nullptr;  // for https proxies
 };
 
 class Checker {

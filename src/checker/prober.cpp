@@ -6,18 +6,17 @@
 #include "proxypool/base/host.hpp"
 
 namespace proxypool::checker {
-namespace {
-
-// BASIC over plain HTTP proxies; and nothing that would break the request's lines.
-bool supported(const domain::CheckTask& task) {
-  return task.level == domain::CheckLevel::Basic && task.endpoint.scheme == domain::Scheme::Http &&
-         canonical_host(task.target_host) && task.target_port != 0;
-}
-
-}  // namespace
 
 Prober::Prober(ProberSettings settings, ProberDeps deps)
     : settings_(settings), deps_(std::move(deps)) {}
+
+// BASIC over HTTP proxies; and nothing that would break the request's lines.
+bool Prober::supported(const domain::CheckTask& task) const {
+  const bool known = task.endpoint.scheme == domain::Scheme::Http ||
+                     (task.endpoint.scheme == domain::Scheme::Https && deps_.tls);
+  return task.level == domain::CheckLevel::Basic && known && canonical_host(task.target_host) &&
+         task.target_port != 0;
+}
 
 void Prober::offer(std::vector<domain::CheckTask> tasks) {
   deps_.loop.post([this, tasks = std::move(tasks)]() mutable {
@@ -64,8 +63,9 @@ void Prober::start(domain::CheckTask task) {
   const std::uint64_t ticket = ++last_ticket_;
   const auto address = IpAddress::parse(task.endpoint.host);
   const std::uint16_t port = task.endpoint.port;
+  const auto* const tls = task.endpoint.scheme == domain::Scheme::Https ? deps_.tls.get() : nullptr;
   auto owned = std::make_unique<BasicProbe>(
-      deps_.loop, std::move(task),
+      deps_.loop, std::move(task), tls,
       [this, ticket](const std::optional<domain::Observation>& observation) {
         end(ticket, observation);
       });

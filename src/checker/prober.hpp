@@ -50,6 +50,8 @@ struct ProberDeps {
   std::function<void(const domain::Observation&)> report;
   ProbeMetrics& metrics;
   ports::Events& events;
+  // For https proxies; null: they are none of this checker's.
+  std::shared_ptr<const net::TlsContext> tls = nullptr;
 };
 
 class Prober {
@@ -69,6 +71,7 @@ class Prober {
   using TaskKey = std::pair<std::uint64_t, ProxyId>;
   static TaskKey key_of(const domain::CheckTask& task) { return {task.task_id, task.proxy}; }
 
+  [[nodiscard]] bool supported(const domain::CheckTask& task) const;
   void take(domain::CheckTask task);
   void start_waiting();
   void start(domain::CheckTask task);
