@@ -78,6 +78,11 @@ void describe_fixture(Options& options, FixtureOptions& fixture, nanoseconds& tt
                 std::string(fixture.password.reveal()), secret_into(fixture.password));
   options.flag("--no-auth", "the proxies ask for no credentials", fixture.require_auth, false);
 
+  options.group("TLS of the proxies");
+  options.value("--tls-cert", "PATH", "PEM file with a certificate: the proxies are https ones", "",
+                text_into(fixture.tls_cert));
+  options.value("--tls-key", "PATH", "PEM file with its key", "", text_into(fixture.tls_key));
+
   options.group("Faults");
   options.value("--fault", "PROXY=FAULT",
                 "what proxy number PROXY (from 0, or * for all) does wrong; may be given many "
@@ -106,6 +111,9 @@ int fixture_command(std::span<const std::string> arguments) {
   fixture.ttl = std::chrono::duration_cast<seconds>(ttl);
   if (fixture.proxy_port_base != 0 && fixture.proxy_port_base + fixture.proxies - 1 > 65'535) {
     return complain("--proxy-port-base: the last proxy's port would be above 65535", kUsage);
+  }
+  if (fixture.tls_cert.empty() != fixture.tls_key.empty()) {
+    return complain("--tls-cert and --tls-key go together", kUsage);
   }
   const auto status = run_fixture(fixture);
   if (status) return kClean;

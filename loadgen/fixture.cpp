@@ -12,6 +12,7 @@
 #include "loadgen/fixture_json.hpp"
 #include "loadgen/fixture_state.hpp"
 #include "loadgen/whole_file.hpp"
+#include "net/tls.hpp"
 
 namespace proxypool::loadgen {
 namespace {
@@ -89,7 +90,7 @@ std::string proxy_url(const FixtureState& state, const FixtureProxy& proxy) {
     account = options.user + ":" + std::string(options.password.reveal()) + "@";
   }
   const Tcp::endpoint endpoint(asio::ip::make_address(options.host), proxy.listener->port());
-  return "http://" + account + to_text(endpoint);
+  return state.proxy_scheme() + ("://" + account) + to_text(endpoint);
 }
 
 Status announce(const FixtureState& state) {
@@ -130,6 +131,9 @@ Status run_fixture(const FixtureOptions& options) {
   asio::io_context io(1);
   const auto state = std::make_shared<FixtureState>();
   state->options = options;
+  if (!options.tls_cert.empty()) {
+    PP_TRY(state->tls, net::TlsContext::server({options.tls_cert, options.tls_key, {}}));
+  }
   PP_TRY([[maybe_unused]] Unit listening, open_listeners(io, state));
   PP_TRY([[maybe_unused]] Unit faults, apply_faults(*state));
 

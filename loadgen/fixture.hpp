@@ -30,6 +30,8 @@ struct FixtureOptions {
   bool require_auth = true;
   std::string user = "fixture";
   SecretString password{"fixture-password"};
+  std::string tls_cert;  // PEM files; with both the proxies speak TLS
+  std::string tls_key;
   std::vector<FaultRule> faults;
   seconds ttl{600};  // of the proxies that the vendor API hands out, unless the call says ?ttl=
   std::string ready_file;      // written once all ports listen; empty: none

@@ -388,6 +388,10 @@ awaitable<bool> ProxySession::relay_body(std::string prefix, BodyScanner body, s
 
 awaitable<void> serve_proxy(FixtureStatePtr state, std::shared_ptr<FixtureProxy> proxy,
                             StreamPtr client) {
+  if (state->tls) {
+    const IoError failed = co_await client->accept_tls(state->tls);
+    if (failed) co_return;
+  }
   ProxySession session(std::move(state), std::move(proxy), std::move(client));
   co_await session.run();
 }

@@ -61,6 +61,7 @@ std::string_view to_string(VendorMode mode);
 
 struct FixtureState {
   FixtureOptions options;
+  std::shared_ptr<const net::TlsContext> tls;  // of the proxies; null: they speak plain HTTP
   std::vector<std::shared_ptr<FixtureProxy>> proxies;
   std::shared_ptr<Listener> vendor;
   std::shared_ptr<Listener> origin;
@@ -74,6 +75,7 @@ struct FixtureState {
   std::unordered_map<std::uint16_t, unsigned> dialled;
 
   [[nodiscard]] Tcp::endpoint origin_endpoint() const;
+  [[nodiscard]] const char* proxy_scheme() const noexcept { return tls ? "https" : "http"; }
 };
 
 using FixtureStatePtr = std::shared_ptr<FixtureState>;

@@ -50,6 +50,7 @@ Answer complaint(unsigned status, std::string why) {
 Offer offer_of(const FixtureState& state, const FixtureProxy& proxy, seconds ttl) {
   Offer offer;
   offer.index = proxy.index;
+  offer.scheme = state.proxy_scheme();
   offer.host = state.options.host;
   offer.port = proxy.listener->port();
   if (state.options.require_auth) {

@@ -58,6 +58,7 @@ awaitable<IoError> Stream::fill() {
     if (buffer_.capacity() > kKeptBytes) buffer_.shrink_to_fit();
   }
   if (tls_) co_return co_await fill_tls();
+  if (served_) co_return co_await fill_served();
   for (;;) {
     IoError error;
     const auto bytes = socket_.receive(asio::buffer(scratch(), kReadBytes), 0, error);
@@ -91,6 +92,7 @@ void Stream::consume(std::size_t bytes) noexcept {
 
 awaitable<IoError> Stream::write(std::string_view bytes) {
   if (tls_) co_return co_await write_tls(bytes);
+  if (served_) co_return co_await write_served(bytes);
   IoError error;
   const auto sent = socket_.send(asio::buffer(bytes.data(), bytes.size()), 0, error);
   if (!error && sent == bytes.size()) co_return error;
@@ -134,6 +136,7 @@ awaitable<bool> Stream::pause(std::chrono::nanoseconds duration) {
 }
 
 void Stream::end_output() {
+  end_served();
   IoError ignored;
   socket_.shutdown(Tcp::socket::shutdown_send, ignored);
 }
@@ -147,12 +150,15 @@ awaitable<void> Stream::close_gently() {
 }
 
 void Stream::close() {
+  end_served();
+  served_.reset();
   IoError ignored;
   timer_.cancel(ignored);
   socket_.close(ignored);
 }
 
 void Stream::reset() {
+  served_.reset();
   IoError ignored;
   socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   close();

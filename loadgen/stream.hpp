@@ -24,6 +24,10 @@
 #include <string_view>
 #include <unordered_set>
 
+namespace proxypool::net {
+class TlsContext;
+}
+
 namespace proxypool::loadgen {
 
 namespace asio = boost::asio;
@@ -46,6 +50,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Speaks TLS from now on, as a client of `host`.
   awaitable<IoError> start_tls(std::shared_ptr<ClientTls> tls, std::string host);
+  // Speaks TLS from now on, as a server.
+  awaitable<IoError> accept_tls(std::shared_ptr<const net::TlsContext> context);
 
   // Waits for bytes and adds them to the buffer; the end of input is asio::error::eof.
   awaitable<IoError> fill();
@@ -86,7 +92,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   using Steady = std::chrono::steady_clock;
 
   struct Tls;
+  struct Served;
 
+  awaitable<IoError> fill_served();
+  awaitable<IoError> write_served(std::string_view bytes);
+  awaitable<IoError> send_ciphertext();
+  awaitable<IoError> receive_ciphertext();
+  void end_served();
   awaitable<IoError> fill_tls();
   awaitable<IoError> write_tls(std::string_view bytes);
   void add(const char* bytes, std::size_t count);
@@ -96,7 +108,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   asio::steady_timer timer_;
   Tcp::endpoint peer_;
   Tcp::endpoint local_;
-  std::shared_ptr<Tls> tls_;  // null: plain
+  std::shared_ptr<Tls> tls_;        // a client's session; null: none
+  std::shared_ptr<Served> served_;  // a server's session; null: none
   std::string buffer_;
   std::size_t begin_ = 0;  // of the unread part of buffer_
   Steady::time_point deadline_ = Steady::time_point::max();

@@ -37,7 +37,8 @@ std::string line_of(VendorShape shape, const Offer& offer) {
   const bool named = !offer.user.empty();
   if (shape == TextColon && named) return bare + ":" + offer.user + ":" + offer.password;
   if (shape == TextUrl) {
-    return "http://" + (named ? offer.user + ":" + offer.password + "@" : std::string{}) + bare;
+    return offer.scheme + "://" +
+           (named ? offer.user + ":" + offer.password + "@" : std::string{}) + bare;
   }
   return bare;
 }
@@ -68,7 +69,8 @@ Json array_record(const Offer& offer) {
 }
 
 Json map_record(const Offer& offer) {
-  Json record = {{"host", offer.host}, {"port", std::to_string(offer.port)}, {"type", "http"}};
+  Json record = {
+      {"host", offer.host}, {"port", std::to_string(offer.port)}, {"type", offer.scheme}};
   add_account(record, offer, "user", "pass");
   record["unixtime_end"] = offer.expires_ms / 1000;
   record["country"] = lower(offer.country);

@@ -16,6 +16,7 @@ namespace proxypool::loadgen {
 // One proxy as the vendor offers it.
 struct Offer {
   unsigned index = 0;
+  std::string scheme = "http";
   std::string host;
   std::uint16_t port = 0;
   std::string user;  // empty: none is needed
@@ -31,7 +32,7 @@ struct Offer {
 enum class VendorShape : std::uint8_t {
   TextLines,    // /text         host:port
   TextColon,    // /text/colon   host:port:user:password
-  TextUrl,      // /text/url     http://user:password@host:port
+  TextUrl,      // /text/url     scheme://user:password@host:port
   JsonList,     // /json/list    data.list[], expire_time as RFC 3339, place names
   JsonArray,    // /json/array   bare array, port as text, ttl in seconds
   JsonStrings,  // /json/strings data.proxy_list[] of "host:port,seconds"

@@ -35,8 +35,8 @@ class Authority {
   [[nodiscard]] CertificatePair issue(const std::vector<std::string>& names,
                                       std::chrono::seconds left = std::chrono::hours(1)) const;
   // The same, and this authority's own, as files.
-  [[nodiscard]] CertificateFiles write(const std::filesystem::path& folder, const std::string& name,
-                                       const std::vector<std::string>& names) const;
+  CertificateFiles write(const std::filesystem::path& folder, const std::string& name,
+                         const std::vector<std::string>& names) const;
   std::string write_authority(const std::filesystem::path& folder) const;
 
  private:

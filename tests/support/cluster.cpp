@@ -46,7 +46,9 @@ std::string upstream_text(const ClusterOptions& options, std::uint16_t vendor_po
       "      map:\n"
       "        {host: item.host, port: item.port, username: item.username,\n"
       "         password: item.password, country: item.country,\n"
-      "         expires: {after: item.ttl, unit: s}}\n"
+      "         expires: {after: item.ttl, unit: s}" +
+      (options.map.empty() ? "" : ", " + options.map) +
+      "}\n"
       "    allowPrivateAddresses: true\n"
       "    extraction: {reserve: " +
       std::to_string(options.reserve) + "}\n";

@@ -42,6 +42,7 @@ struct ClusterOptions {
   std::string gateway{};
   std::string distribution{};
   std::string check{};
+  std::string map{};        // further keys of its map, in flow style: "scheme: \"'https'\""
   std::string upstream{};   // further keys of the one upstream; its id is `fixture`
   std::string fetch{};      // further keys of upstream.fetch
   std::string pool{};       // further keys of upstream.pool

@@ -11,10 +11,10 @@
 namespace proxypool::testing {
 
 struct PeerTlsOptions {
-  int version = 0;          // 0: any; else 12 or 13, and no other
+  int version = 0;            // 0: any; else 12 or 13, and no other
   std::string server_name{};  // a client's SNI, and what the certificate must name; empty: neither
-  std::string alpn{};       // one protocol that a client offers
-  std::string session{};    // to be resumed, as tls_session() gave it; empty: none
+  std::string alpn{};         // one protocol that a client offers
+  std::string session{};      // to be resumed, as tls_session() gave it; empty: none
 };
 
 // Blocks until the handshake is done; false when it fails.
