@@ -43,6 +43,7 @@ gateway::Settings settings_of(const config::Config& config) {
                                              : net::TlsVersion::Tls12};
   }
   settings.strict = config.cluster.strict;
+  settings.access_log_one_in = from.access_log_one_in;
   settings.connections_max = from.limits.connections_max;
   settings.in_flight_max = from.limits.in_flight_max;
   settings.body_bytes_max = from.limits.body_bytes_max;
@@ -92,7 +93,8 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
   const gateway::Settings settings = settings_of(config);
   gateway::ProxyRegistry registry({config.gateway.bench, nullptr});
   runtime::SnapshotCell<gateway::View> views;
-  gateway::Gateway server(settings, {views, registry, process.metrics(), *crypto, clock, look_up});
+  gateway::Gateway server(
+      settings, {views, registry, process.metrics(), *crypto, process.events(), clock, look_up});
   runtime::Alarm alarm;
   gateway::ViewPublisher publisher(
       {registry, views, clock, [&] { server.refresh_views(); },

@@ -126,7 +126,8 @@ struct GatewayConfig {
   RetryConfig retry;
   TransportConfig transport;
   domain::UseSuspect use_suspect = domain::UseSuspect::WhenEmpty;
-  nanoseconds bench = seconds(2);  // local rest of a failing proxy; 0: off
+  nanoseconds bench = seconds(2);         // local rest of a failing proxy; 0: off
+  std::uint32_t access_log_one_in = 100;  // answered requests for one line of the log; 0: none
   DrainConfig drain;
 };
 

@@ -21,7 +21,7 @@ Gateway::Gateway(Settings settings, Needs needs)
       verifier_(needs.crypto),
       resolver_(needs.clock, std::move(needs.look_up), settings_.resolve),
       common_(std::make_shared<Common>(settings_, counters_, verifier_, resolver_, needs.views,
-                                       needs.registry)) {
+                                       needs.registry, needs.events)) {
   show_gauges(needs.metrics);
 }
 

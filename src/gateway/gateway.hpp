@@ -1,6 +1,6 @@
 // The data plane as its process sees it: serving threads that read views and answer requests.
 //
-//   Gateway gateway(settings, {views, metrics, crypto});
+//   Gateway gateway(settings, {views, registry, metrics, crypto, events, clock, look_up});
 //   PP_TRY(..., gateway.start());
 //   …
 //   gateway.stop_intake(); gateway.drain(deadline); gateway.stop();
@@ -30,6 +30,7 @@
 #include "proxypool/base/time.hpp"
 #include "proxypool/ports/crypto.hpp"
 #include "proxypool/ports/metrics.hpp"
+#include "proxypool/ports/telemetry.hpp"
 #include "runtime/alarm.hpp"
 #include "runtime/snapshot_cell.hpp"
 
@@ -45,6 +46,7 @@ class Gateway {
     ProxyRegistry& registry;
     ports::Metrics& metrics;
     const ports::Crypto& crypto;
+    ports::Events& events;
     const Clock& clock;
     Resolver::LookUp look_up;  // of proxies that are named
   };

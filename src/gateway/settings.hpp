@@ -31,6 +31,8 @@ struct Settings {
   std::optional<net::TlsServerOptions> tls;  // clients speak TLS
   std::string proxy_authorities;             // PEM file; empty: the system's (GW-40)
 
+  std::uint32_t access_log_one_in = 100;  // answered requests for each line of the log; 0: none
+
   // For the whole process.
   std::uint32_t connections_max = 20'000;   // over: closed on arrival
   std::uint32_t in_flight_max = 10'000;     // requests and tunnels; over: 503

@@ -25,6 +25,7 @@ Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
       random_(seed),
       dispatcher_(common.registry, static_cast<unsigned>(index)),
       authenticator_(common.verifier, asker_),
+      access_log_(common.events, common.settings.access_log_one_in),
       asker_{loop_, [this](const CredentialKey& key,
                            Verifier::Verdict verdict) { on_verdict(key, verdict); }},
       resolving_{loop_, [this](const std::string& name, const Resolved& resolved) {

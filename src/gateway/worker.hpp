@@ -56,19 +56,21 @@ struct Common {
   Resolver& resolver;
   runtime::SnapshotCell<View>& views;
   ProxyRegistry& registry;
+  ports::Events& events;
   std::vector<Load> loads;  // one a worker
   // Set before the workers run.
   std::shared_ptr<const net::TlsContext> client_tls;  // null: plain
   std::shared_ptr<const net::TlsContext> proxy_tls;
 
   Common(const Settings& s, Counters& c, Verifier& v, Resolver& names,
-         runtime::SnapshotCell<View>& cell, ProxyRegistry& r)
+         runtime::SnapshotCell<View>& cell, ProxyRegistry& r, ports::Events& e)
       : settings(s),
         counters(c),
         verifier(v),
         resolver(names),
         views(cell),
         registry(r),
+        events(e),
         loads(s.threads) {}
 };
 
@@ -107,6 +109,7 @@ class Worker final : private net::Deferred {
   [[nodiscard]] Counters& counters() noexcept { return common_.counters; }
   [[nodiscard]] Lane& lane() noexcept { return lane_; }
   [[nodiscard]] UpstreamPool& pool() noexcept { return pool_; }
+  [[nodiscard]] AccessLog& access_log() noexcept { return access_log_; }
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] TimePoint now() const noexcept { return lane_.loop.now(); }
   void again(Connection& connection);
@@ -194,6 +197,7 @@ class Worker final : private net::Deferred {
   net::ResponseParser response_parser_;
   Dispatcher dispatcher_;
   Authenticator authenticator_;
+  AccessLog access_log_;
   Verifier::Asker asker_;
   std::optional<net::Acceptor> acceptor_;
   std::optional<Views::Reader> reader_;

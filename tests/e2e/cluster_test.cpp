@@ -38,6 +38,19 @@ TEST(TheCluster, EndsWithExitCodeZero) {
   EXPECT_EQ(cluster.controller().stop(), 0) << cluster.logs();
 }
 
+// GW-36
+TEST(TheCluster, LogsWhoAskedForWhat) {
+  Cluster cluster;
+  ASSERT_EQ(cluster.get("/t/in-the-log").status, 200U);
+  EXPECT_TRUE(support::eventually([&] {
+    const std::string log = cluster.logs();
+    return log.find("request_served") != std::string::npos &&
+           log.find("127.0.0.1:" + std::to_string(cluster.fixture().origin_port())) !=
+               std::string::npos;
+  })) << cluster.logs();
+  EXPECT_EQ(cluster.logs().find("in-the-log"), std::string::npos) << "a path says too much";
+}
+
 // C10
 TEST(TheCluster, SaysWhichProxiesNoGatewayHasRoomFor) {
   support::ClusterOptions options;

@@ -21,6 +21,7 @@
 #include "runtime/boot_clock.hpp"
 #include "runtime/snapshot_cell.hpp"
 #include "runtime/system.hpp"
+#include "support/recording_events.hpp"
 
 namespace proxypool::testing {
 
@@ -55,6 +56,7 @@ class GatewayRig {
 
   // To be changed before start().
   gateway::Settings settings;
+  test::RecordingEvents events;
   domain::WorkerSnapshot snapshot;
   gateway::Resolver::LookUp look_up = [](const std::string& name, Deadline) -> Result<IpAddress> {
     return Error{ErrorCode::NotFound, Origin::Proxy, "no such name: " + name};
@@ -118,7 +120,7 @@ class GatewayRig {
   [[nodiscard]] Status start() {
     publish();
     gateway_ = std::make_unique<gateway::Gateway>(
-        settings, gateway::Gateway::Needs{views_, registry_, *metrics_, *crypto_,
+        settings, gateway::Gateway::Needs{views_, registry_, *metrics_, *crypto_, events,
                                           runtime::system_clock(), look_up});
     return gateway_->start();
   }

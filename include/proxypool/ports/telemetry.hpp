@@ -116,11 +116,11 @@ inline constexpr std::array kEvents{
     EventRow{Event::SnapshotRefused, "snapshot_refused", Level::Error, 10, "version reason"},
     EventRow{Event::SnapshotExpired, "snapshot_expired", Level::Error, 1, "version"},
     EventRow{Event::SnapshotReporting, "snapshot_reporting", Level::Warn, 1, "reason"},
-    EventRow{Event::RequestServed, "request_served", Level::Debug, 1000,
-             "request client routing upstream proxy method target status attempts stage reason "
-             "bytes_in bytes_out took"},
-    EventRow{Event::RequestRefused, "request_refused", Level::Debug, 100,
-             "request client peer code detail"},
+    EventRow{Event::RequestServed, "request_served", Level::Info, 1000,
+             "request client routing upstream proxy method target status attempts reason bytes_in "
+             "bytes_out took"},
+    EventRow{Event::RequestRefused, "request_refused", Level::Info, 100,
+             "request client peer target proxy attempts status code detail"},
     EventRow{Event::AuthenticationRejected, "authentication_rejected", Level::Warn, 5,
              "realm peer reason"},
     EventRow{Event::ProxyBenched, "proxy_benched", Level::Info, 5, "upstream proxy phase for"},

@@ -148,6 +148,13 @@ Type<GatewayConfig> gateway() {
             "Whether a proxy that has just failed may serve when no other is free."),
       field("bench", &G::bench, duration_or_zero(milliseconds(100), minutes(5)),
             "Rest of a proxy that failed twice in a row. 0: none."),
+      nested<G>("accessLog",
+                {
+                    field("oneIn", &G::access_log_one_in, integer<std::uint32_t>(0, 1'000'000),
+                          "Answered requests for one line of the log; 1: each has one; 0: none "
+                          "has. What the gateway refuses is logged in any case."),
+                },
+                "A line for a request: client, routing, proxy, target host, status, times."),
       field("drain", &G::drain, drain(), "Stopping without losing requests."),
   }));
 }

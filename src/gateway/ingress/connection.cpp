@@ -214,6 +214,8 @@ void Connection::refuse(domain::Refusal refusal, domain::FailureKind kind,
                         std::string_view detail) {
   worker_.counters().answered(refusal);
   const auto& row = contract(refusal);
+  const AccessNote* note = exchange_ == nullptr ? nullptr : exchange_->note.get();
+  worker_.access_log().refused(note, access_end({}), source_, refusal, detail);
   if (exchange_ != nullptr) {
     may_go_on_ = may_go_on_ && exchange_->up.done();
     end_exchange(true);
@@ -229,6 +231,25 @@ void Connection::release(domain::Failure failure) {
   Allocation& allocation = exchange_->allocation;
   if (allocation.held()) allocation.release(failure, worker_.now());
   exchange_->active = false;
+}
+
+AccessEnd Connection::access_end(std::string_view reason) const {
+  AccessEnd end;
+  end.request_id = request_id_;
+  end.reason = reason;
+  if (exchange_ == nullptr) return end;
+  const Exchange& x = *exchange_;
+  end.proxy = x.last_tried;
+  end.attempts = x.tried.count();
+  end.status = x.status;
+  end.bytes_in = x.bytes_up;
+  end.bytes_out = x.bytes_down;
+  end.took = worker_.now() - x.began;
+  return end;
+}
+
+void Connection::log_end(std::string_view reason) {
+  if (exchange_->note != nullptr) worker_.access_log().served(*exchange_->note, access_end(reason));
 }
 
 void Connection::end_exchange(bool reset_upstream) {
@@ -300,7 +321,10 @@ void Connection::gone(bool reset) {
   if (state_ == State::Verifying || (exchange_ != nullptr && state_ != State::Tunnel)) {
     worker_.counters().aborted();
   }
-  if (exchange_ != nullptr) end_exchange(reset);
+  if (exchange_ != nullptr) {
+    log_end(state_ == State::Tunnel && !reset ? "ok" : "aborted");
+    end_exchange(reset);
+  }
   state_ = State::Gone;
   cancel();
   close(reset);

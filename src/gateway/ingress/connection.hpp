@@ -155,6 +155,8 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void refuse(domain::Refusal refusal, domain::FailureKind kind = domain::FailureKind::None,
               std::string_view detail = {});
   void release(domain::Failure failure);
+  [[nodiscard]] AccessEnd access_end(std::string_view reason) const;
+  void log_end(std::string_view reason);
   void end_exchange(bool reset_upstream);
   void next_request();
   void close_orderly();

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "gateway/dispatch/dispatcher.hpp"
+#include "gateway/ingress/access_log.hpp"
 #include "gateway/transport/body_flow.hpp"
 #include "gateway/transport/buffer.hpp"
 #include "net/http/head.hpp"
@@ -45,11 +47,13 @@ struct Exchange {
   ViewPin* view = nullptr;  // until the commit point: attempts stay within one view (R6)
   const View::Routing* routing = nullptr;  // of the view
   ExcludedProxies tried;
+  ProxyId last_tried;
   Allocation allocation;
   Buffer head;  // the request head as it came, for another attempt; empty once there is none
   BodyFlow up;
   BodyFlow down;
   net::ResponseParser* half_answer = nullptr;
+  std::unique_ptr<AccessNote> note;  // it gets a line in the access log
 
   // Of the attempt before; what is answered when there is nothing more to try.
   std::optional<domain::Refusal> last_refusal;

@@ -171,6 +171,13 @@ void Connection::admit(const net::RequestHead& head, ViewPin& view, const Princi
       domain::repeatable(head.method_text(), x.has_body) || settings.unsafe_before_send) {
     x.head.append(lane_.buffers, bytes().substr(0, head.size()));
   }
+  if (worker_.access_log().next()) {
+    x.note = std::make_unique<AccessNote>();
+    const auto& clients = view.view->clients();
+    if (x.client < clients.size()) x.note->client = clients[x.client].name.str();
+    x.note->method = std::string(head.method_text());
+    x.note->target = std::string(head.host()) + ":" + std::to_string(head.port());
+  }
   may_go_on_ =
       head.keep_alive() && !x.http_1_0 && !draining_ && x.kind == domain::RequestKind::Http;
   attempt(head);

@@ -115,6 +115,11 @@ void Connection::connect(const net::RequestHead& head) {
     return refuse(x.last_refusal.value_or(domain::Refusal::NoCandidate), x.last_kind);
   }
   const ProxyEntry& proxy = x.allocation.proxy();
+  x.last_tried = proxy.id;
+  if (x.note != nullptr) {
+    x.note->routing = x.routing->id.str();
+    x.note->upstream = proxy.upstream->str();
+  }
   const UpstreamKey key{proxy.id, credential_tag(proxy), x.client_tag};
   const bool reusable = worker_.settings().reuse && x.kind == domain::RequestKind::Http &&
                         !x.websocket && !x.fresh_retry_used;

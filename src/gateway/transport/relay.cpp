@@ -91,6 +91,7 @@ void Connection::send_down(std::string_view head) {
 void Connection::truncate() {
   const bool has_own_end = !exchange_->down.ends_with_connection() && !exchange_->http_1_0;
   worker_.counters().truncated();
+  log_end("truncated");
   end_exchange(true);
   gone(!has_own_end);
 }
@@ -98,6 +99,7 @@ void Connection::truncate() {
 void Connection::finish() {
   Exchange& x = *exchange_;
   worker_.counters().served(worker_.now() - x.began);
+  log_end("ok");
   release({});
   const bool clean = x.upstream_keeps && x.up.done() && x.down.done() && !x.websocket &&
                      upstream_->bytes().empty() && !upstream_->holding() &&

@@ -1,0 +1,40 @@
+#include "gateway/ingress/access_log.hpp"
+
+namespace proxypool::gateway {
+
+using ports::Event;
+
+void AccessLog::served(const AccessNote& note, const AccessEnd& end) {
+  events_.emit(Event::RequestServed, {{"request", to_hex(end.request_id)},
+                                      {"client", note.client},
+                                      {"routing", note.routing},
+                                      {"upstream", note.upstream},
+                                      {"proxy", to_string(end.proxy)},
+                                      {"method", note.method},
+                                      {"target", note.target},
+                                      {"status", end.status},
+                                      {"attempts", end.attempts},
+                                      {"reason", end.reason},
+                                      {"bytes_in", end.bytes_in},
+                                      {"bytes_out", end.bytes_out},
+                                      {"took", end.took}});
+}
+
+void AccessLog::refused(const AccessNote* note, const AccessEnd& end, const IpAddress& peer,
+                        domain::Refusal refusal, std::string_view detail) {
+  if (!events_.enabled(ports::row(Event::RequestRefused).level)) return;
+  const domain::RefusalRow& row = contract(refusal);
+  const AccessNote nobody;
+  const AccessNote& known = note == nullptr ? nobody : *note;
+  events_.emit(Event::RequestRefused, {{"request", to_hex(end.request_id)},
+                                       {"client", known.client},
+                                       {"peer", peer.str()},
+                                       {"target", known.target},
+                                       {"proxy", end.attempts == 0 ? "" : to_string(end.proxy)},
+                                       {"attempts", end.attempts},
+                                       {"status", row.status},
+                                       {"code", row.code},
+                                       {"detail", detail.empty() ? row.title : detail}});
+}
+
+}  // namespace proxypool::gateway
