@@ -1,89 +1,50 @@
 #!/usr/bin/env python3
 """Sends one request through the gateway, and says how it was answered and which proxy served it.
 
-    request.py GATEWAY URL PID
+    request.py GATEWAY URL LOG ADMIN
 
-GATEWAY is its address:port, PID its process. PROXY_USER=NAME:PASSWORD in the environment are the
-credentials for it. Ends with 0 after an answer of 2xx or 3xx, and with 1 and the reason otherwise.
-
-The gateway keeps no record of single requests, but its process shows which proxy it is connected
-to: of the connections that it opens while the request is under way, the last one brought the
-answer, since a retry comes after what failed.
+GATEWAY and ADMIN are address:port, LOG is what the gateway writes: the line of its access log names
+the proxy, and the Admin API where that is. PROXY_USER=NAME:PASSWORD in the environment are the
+credentials for the gateway. Ends with 0 after an answer of 2xx or 3xx, and with 1 and the reason
+otherwise.
 """
 import base64
 import http.client
+import json
 import os
-import socket
-import struct
+import re
 import sys
-import threading
+import time
 import urllib.parse
+import urllib.request
 
 PATIENCE_SECONDS = 20
+LINE_SECONDS = 3
 SHOWN_BYTES = 2000
-ESTABLISHED, LISTENING = "01", "0A"
 
 
-def address_of(text):
-    """An entry of /proc/net/tcp: words of four bytes in the machine's order, then the port."""
-    words, port = text.split(":")
-    data = b"".join(struct.pack("=I", int(words[i : i + 8], 16)) for i in range(0, len(words), 8))
-    if data.startswith(bytes(10) + b"\xff\xff"):
-        data = data[12:]
-    family = socket.AF_INET if len(data) == 4 else socket.AF_INET6
-    host = socket.inet_ntop(family, data)
-    return f"[{host}]" if ":" in host else host, int(port, 16)
+def served_by(log, behind, target):
+    """The id of the proxy in the first new line of the access log for this host; None without one."""
+    until = time.monotonic() + LINE_SECONDS
+    while time.monotonic() < until:
+        with open(log, errors="replace") as lines:
+            lines.seek(behind)
+            for line in lines:
+                found = re.search(r"\bproxy\"?[=:]\"?([0-9a-f]{16})\b", line)
+                if found and "request_served" in line and target in line:
+                    return found[1]
+        time.sleep(0.05)
+    return None
 
 
-def outgoing(pid):
-    """The connections that the process has opened: who is at the other end, by socket number."""
-    own = set()
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            own.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
-        except OSError:
-            continue  # closed meanwhile
-    listening, peers = set(), {}
-    for table in ("tcp", "tcp6"):
-        try:
-            rows = open(f"/proc/{pid}/net/{table}").read().splitlines()[1:]
-        except OSError:
-            continue  # a system without IPv6
-        for row in rows:
-            local, remote, state, inode = (row.split()[i] for i in (1, 2, 3, 9))
-            if f"socket:[{inode}]" not in own:
-                continue
-            if state == LISTENING:
-                listening.add(address_of(local)[1])
-            elif state == ESTABLISHED:
-                peers[inode] = address_of(local)[1], "%s:%d" % address_of(remote)
-    return {inode: peer for inode, (port, peer) in peers.items() if port not in listening}
-
-
-class Watch:
-    """Looks again and again at what the gateway opens, until it is stopped."""
-
-    def __init__(self, pid):
-        self.pid, self.peers, self.before = pid, [], outgoing(pid)
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def look(self):
-        for inode, peer in outgoing(self.pid).items():
-            if inode not in self.before:
-                self.before[inode] = peer
-                self.peers.append(peer)
-
-    def run(self):
-        while not self.ended.wait(0.002):
-            self.look()
-
-    def stop(self):
-        self.ended.set()
-        self.thread.join()
-        self.look()
-        return self.peers
+def place_of(admin, proxy):
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+                f"http://{admin}/v1/proxies/{proxy}", timeout=PATIENCE_SECONDS) as answer:
+            known = json.load(answer)
+        return f"{known['host']}:{known['port']}"
+    except (OSError, ValueError, KeyError):
+        return f"{proxy} (the Admin API says where that is)"
 
 
 def credentials():
@@ -109,24 +70,27 @@ def send(gateway, url):
     return connection, connection.getresponse()
 
 
-def main(gateway, url, pid):
-    watch = Watch(pid)
+def main(gateway, url, log, admin):
+    behind = os.path.getsize(log)
+    parts = urllib.parse.urlsplit(url)
+    target = f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
     try:
         connection, answer = send(gateway, url)
         body = answer.read(SHOWN_BYTES).decode(errors="replace")
     except (OSError, ValueError, http.client.HTTPException) as failure:
         sys.exit(f"run.sh: {url} was not answered: {failure}")
-    peers = watch.stop()  # before ours is closed, so that what served it is still open
-    connection.close()
+    answer.close()
+    connection.close()  # a tunnel gets its line when it ends
     print(f"==> Answer:   {answer.status}")
     for line in body.splitlines():
         print("    " + line)
     if not 200 <= answer.status < 400:
         sys.exit(f"run.sh: {url} was answered with status {answer.status}; see above")
-    if peers:
-        print(f"==> Served by the proxy at {peers[-1]}, as the gateway's own connections show")
+    proxy = served_by(log, behind, target)
+    if proxy:
+        print(f"==> Served by the proxy at {place_of(admin, proxy)}, as the gateway's log says")
     else:
-        print("==> Served by a proxy that had closed its connection before it could be named")
+        print("==> The gateway's log does not say by which proxy; set gateway.accessLog.oneIn to 1")
 
 
 if __name__ == "__main__":

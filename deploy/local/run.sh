@@ -248,6 +248,7 @@ check: {basic: {target: $(quoted "$check_at")}}"
 # Written by run.sh; see configs/embedded.yaml for every key.
 storage: {stateDir: $(quoted "$1")}
 gateway:
+  accessLog: {oneIn: 1}
   target: {allowCIDRs: [$allowed]}$listen$check
 upstreams:
 $2
@@ -380,7 +381,7 @@ prove() {
     url=${origin}/t/$token
   fi
   say "Request: $through$(pasted "$url")"
-  PROXY_USER=$user python3 "$root/deploy/local/request.py" "$gateway" "$url" "${pids[gateway]}" ||
+  PROXY_USER=$user python3 "$root/deploy/local/request.py" "$gateway" "$url" "$work/gateway.log" "$admin" ||
     fail "no request was proven"
   [ $ours = yes ] || return 0
   curl -fsS "$vendor/records?token=$token" | python3 -c 'import json,sys

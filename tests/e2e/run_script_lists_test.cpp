@@ -163,11 +163,14 @@ TEST_F(RunScriptOwn, TheProxyThatServedIsNamedAfterARetry) {
   own.set_fault(owned[0], "close-before-head");
   const auto tried = [&] { return own.proxy_stats(owned[0]).at("requests").get<int>(); };
   const auto before = tried();
-  const auto gateway = std::to_string(children(script.pid()).at("proxy-gateway"));
+  std::smatch logs;
+  const std::string out = script.out();
+  ASSERT_TRUE(std::regex_search(out, logs, std::regex("Logs are in (\\S+)\\.")));
   Finished ended;
   ASSERT_TRUE(eventually([&] {
     ended = run({std::string(PROXYPOOL_SOURCE_DIR) + "/deploy/local/request.py",
-                 {"127.0.0.1:" + port(), at_origin(own, "/t/again"), gateway},
+                 {"127.0.0.1:" + port(), at_origin(own, "/t/again"), logs.str(1) + "/gateway.log",
+                  "127.0.0.1:" + std::to_string(port_ + 2)},
                  {},
                  {}});
     EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
