@@ -65,6 +65,9 @@ Json array_record(const Offer& offer) {
   add_account(record, offer, "username", "password");
   record["ttl"] = offer.ttl_s;
   record["country"] = offer.country;
+  record["region"] = offer.region;
+  record["city"] = offer.city;
+  record["carrier"] = offer.carrier;
   return record;
 }
 

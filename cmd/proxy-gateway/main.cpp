@@ -47,6 +47,7 @@ gateway::Settings settings_of(const config::Config& config) {
   settings.connections_max = from.limits.connections_max;
   settings.in_flight_max = from.limits.in_flight_max;
   settings.body_bytes_max = from.limits.body_bytes_max;
+  settings.sessions_max = from.sticky.sessions_max;
   settings.reuse = from.transport.reuse;
   settings.resolve = from.transport.resolve;
   settings.connect = from.transport.connect;
@@ -91,10 +92,11 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
   if (!control) return process.fail(control.error().message);
 
   const gateway::Settings settings = settings_of(config);
-  gateway::ProxyRegistry registry({config.gateway.bench, nullptr});
+  gateway::WaitQueue waits;
+  gateway::ProxyRegistry registry({config.gateway.bench, &waits});
   runtime::SnapshotCell<gateway::View> views;
-  gateway::Gateway server(
-      settings, {views, registry, process.metrics(), *crypto, process.events(), clock, look_up});
+  gateway::Gateway server(settings, {views, registry, waits, process.metrics(), *crypto,
+                                     process.events(), clock, look_up});
   runtime::Alarm alarm;
   gateway::ViewPublisher publisher(
       {registry, views, clock, [&] { server.refresh_views(); },

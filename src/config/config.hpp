@@ -58,6 +58,7 @@ struct ControlPlaneConfig {
 
 struct AuthConfig {
   AuthMode mode = AuthMode::None;
+  bool username_parameters = true;  // gateway only (GW-13)
 };
 
 struct AccessConfig {
@@ -75,10 +76,11 @@ struct GatewayTlsConfig {  // an https:// proxy
   TlsMinimum version_min = TlsMinimum::Tls12;
 };
 
-struct GatewayLimits {                     // each for this worker
-  std::uint32_t connections_max = 20'000;  // client connections; over: closed on arrival
-  std::uint32_t in_flight_max = 10'000;    // requests and tunnels; over: 503
-  std::uint64_t body_bytes_max = 0;        // request body; 0: no limit; over: 413
+struct GatewayLimits {                           // each for this worker
+  std::uint32_t connections_max = 20'000;        // client connections; over: closed on arrival
+  std::uint32_t connections_per_source_max = 0;  // IPv4 address or IPv6 /64; 0: no limit; so, too
+  std::uint32_t in_flight_max = 10'000;          // requests and tunnels; over: 503
+  std::uint64_t body_bytes_max = 0;              // request body; 0: no limit; over: 413
 };
 
 struct TargetConfig {                      // destinations (GW-20)
@@ -107,6 +109,12 @@ struct TransportConfig {  // 0: no limit
   bool reuse = true;                       // keep idle upstream connections
 };
 
+struct StickyConfig {                      // sessions of clients (GW-34)
+  std::string header = "X-Proxy-Session";  // beside the user name; empty: none
+  nanoseconds idle_ttl = minutes(10);
+  std::uint32_t sessions_max = 65'536;  // of one worker; the one unused for longest makes room
+};
+
 struct DrainConfig {
   nanoseconds delay{0};               // from "not ready" to closing the listener
   nanoseconds timeout = seconds(30);  // for what is still running
@@ -126,6 +134,7 @@ struct GatewayConfig {
   RetryConfig retry;
   TransportConfig transport;
   domain::UseSuspect use_suspect = domain::UseSuspect::WhenEmpty;
+  StickyConfig sticky;
   nanoseconds bench = seconds(2);         // local rest of a failing proxy; 0: off
   std::uint32_t access_log_one_in = 100;  // answered requests for one line of the log; 0: none
   DrainConfig drain;
@@ -225,10 +234,19 @@ struct RoutingConfig {
   domain::Balancer balancer = domain::Balancer::LeastConn;
   std::vector<domain::RoutingUpstream> upstreams;
   domain::OnUnavailable on_unavailable = domain::OnUnavailable::Reject;
+  nanoseconds wait_timeout = seconds(10);  // onUnavailable: wait
+  std::uint32_t waiters_max = 1'000;       // of one worker; over: 503
+  std::uint32_t in_flight_max = 0;         // of one worker; 0: no limit
 };
 
 struct ClientExtractionConfig {
   std::uint32_t count_max = 0;  // proxies in one call; 0: distribution.extraction.maxCount
+};
+
+struct ClientLimits {                 // for the whole cluster (R7); 0: no limit
+  std::uint32_t rate_per_second = 0;  // requests
+  std::uint32_t burst = 0;            // requests at once after a pause; 0: those of a second
+  std::uint32_t in_flight_max = 0;    // requests and tunnels
 };
 
 struct ClientConfig {
@@ -238,6 +256,7 @@ struct ClientConfig {
   std::optional<ClientSecret> distribution_secret;  // credentials.distribution
   std::vector<UpstreamId> allowed_upstreams;        // for extraction; empty: all
   ClientExtractionConfig extraction;
+  ClientLimits limits;
 };
 
 struct ObservabilityConfig {

@@ -44,6 +44,11 @@ domain::SnapshotRouting routing_of(const config::Config& config,
     out.current = known ? *state->current : own.front().id;
   }
   out.on_unavailable = routing.on_unavailable;
+  if (routing.on_unavailable == domain::OnUnavailable::Wait) {
+    out.wait_timeout = std::chrono::duration_cast<milliseconds>(routing.wait_timeout);
+    out.waiters_max = routing.waiters_max;
+  }
+  out.in_flight_max = routing.in_flight_max;
   out.attempts_max = config.gateway.retry.attempts_max;
   return out;
 }
@@ -64,6 +69,9 @@ SharedSection make_shared_section(const config::Config& config,
     domain::SnapshotClient out;
     out.name = client.name;
     out.groups = client.groups;
+    out.rate_per_second = client.limits.rate_per_second;
+    out.burst = client.limits.burst;
+    out.in_flight_max = client.limits.in_flight_max;
     if (hashed) out.gateway_secret = hashed->gateway_secret;
     section.clients.push_back(std::move(out));
   }
@@ -73,6 +81,10 @@ SharedSection make_shared_section(const config::Config& config,
   section.policy.allow_cidrs = config.gateway.target.allow_cidrs;
   section.policy.deny_hosts = config.gateway.target.deny_hosts;
   section.policy.allow_ports = config.gateway.target.allow_ports;
+  section.policy.username_parameters = config.gateway.auth.username_parameters;
+  section.policy.session_header = config.gateway.sticky.header;
+  section.policy.session_idle =
+      std::chrono::duration_cast<milliseconds>(config.gateway.sticky.idle_ttl);
   return section;
 }
 

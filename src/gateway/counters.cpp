@@ -32,12 +32,20 @@ Counters::Counters(ports::Metrics& metrics)
       reused_(metrics.counter("proxypool_gateway_upstream_reuses_total",
                               "Requests sent on a kept connection")),
       retried_(metrics.counter("proxypool_gateway_retries_total", "Attempts after the first")),
+      sessions_lost_(metrics.counter("proxypool_gateway_sessions_lost_total",
+                                     "Sessions whose proxy failed or went away under them")),
       up_(metrics.counter("proxypool_gateway_bytes_total", "Bytes of requests, answers and tunnels",
                           {{"direction", "up"}})),
       down_(metrics.counter("proxypool_gateway_bytes_total",
                             "Bytes of requests, answers and tunnels", {{"direction", "down"}})) {
   for (const auto& row : domain::kErrorContract) {
     refused_[static_cast<std::size_t>(row.refusal)] = &outcome(metrics, row.code);
+  }
+  constexpr std::string_view kWaits[] = {"served", "timed_out", "full"};
+  for (std::size_t i = 0; i < waits_.size(); ++i) {
+    waits_[i] = &metrics.counter("proxypool_gateway_waits_total",
+                                 "Requests that had to wait for a place, by how that ended",
+                                 {{"end", std::string(kWaits[i])}});
   }
   for (std::size_t i = 0; i < failed_.size(); ++i) {
     failed_[i] = &metrics.counter(

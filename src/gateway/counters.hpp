@@ -47,6 +47,10 @@ class Counters {
   void dialled() noexcept { dialled_.add(); }
   void reused() noexcept { reused_.add(); }
   void retried() noexcept { retried_.add(); }
+  // How waiting for a place ended.
+  enum class Wait : std::uint8_t { Served, TimedOut, Full };
+  void waited(Wait end) noexcept { waits_[static_cast<std::size_t>(end)]->add(); }
+  void session_lost() noexcept { sessions_lost_.add(); }
   void failed(domain::Phase phase) noexcept { failed_[static_cast<std::size_t>(phase)]->add(); }
   void bytes(std::uint64_t up, std::uint64_t down) noexcept {
     up_.add(up);
@@ -66,10 +70,12 @@ class Counters {
   ports::Counter& dialled_;
   ports::Counter& reused_;
   ports::Counter& retried_;
+  ports::Counter& sessions_lost_;
   std::array<ports::Counter*, 5> failed_{};
   std::array<ports::Counter*, net::kTlsOutcomes> client_tls_{};
   std::array<ports::Counter*, net::kTlsOutcomes> proxy_tls_{};
   std::array<ports::Counter*, kAnnouncements> announced_{};
+  std::array<ports::Counter*, 3> waits_{};
   ports::Counter& up_;
   ports::Counter& down_;
 };

@@ -21,7 +21,8 @@ Gateway::Gateway(Settings settings, Needs needs)
       verifier_(needs.crypto),
       resolver_(needs.clock, std::move(needs.look_up), settings_.resolve),
       common_(std::make_shared<Common>(settings_, counters_, verifier_, resolver_, needs.views,
-                                       needs.registry, needs.events)) {
+                                       needs.registry, needs.events, needs.waits,
+                                       runtime::thread_random().next())) {
   show_gauges(needs.metrics);
 }
 
@@ -99,6 +100,7 @@ void Gateway::stop() {
 
 void Gateway::refresh_views() {
   for (const auto& worker : workers_) worker->request_refresh();
+  common_->waits.wake_all();
 }
 
 void Gateway::end_tunnels_of(std::vector<ProxyId> lost, TimePoint at) {
@@ -136,10 +138,36 @@ void Gateway::show_gauges(ports::Metrics& metrics) {
   };
   gauge("proxypool_gateway_active_requests", "Requests being served, tunnels not counted",
         &Load::requests);
+  gauge("proxypool_gateway_waiting_requests", "Requests that wait for a place", &Load::waiting);
   gauge("proxypool_gateway_active_tunnels", "Open tunnels", &Load::tunnels);
   gauge("proxypool_gateway_client_connections", "Open client connections", &Load::connections);
   gauge("proxypool_gateway_idle_upstreams", "Connections to proxies kept for reuse",
         &Load::idle_upstreams);
+  metrics.gauge_from(
+      "proxypool_gateway_sessions", "Sessions of clients that are remembered",
+      [common = common_] { return static_cast<double>(common->sessions.numbers().sessions); });
+  const auto counter = [&](std::string_view name, std::string_view help, auto read) {
+    metrics.counter_from(name, help,
+                         [common = common_, read] { return static_cast<double>(read(*common)); });
+  };
+  counter("proxypool_gateway_session_hits_total", "Requests whose session was known",
+          [](const Common& all) { return all.sessions.numbers().hits; });
+  counter("proxypool_gateway_session_misses_total", "Requests whose session was new or over",
+          [](const Common& all) { return all.sessions.numbers().misses; });
+  counter("proxypool_gateway_session_evictions_total", "Sessions that made room for newer ones",
+          [](const Common& all) { return all.sessions.numbers().evictions; });
+  const auto misses = [&](std::string_view name, std::string_view help,
+                          std::atomic<std::uint64_t> Load::*number) {
+    counter(name, help, [number](const Common& all) {
+      std::uint64_t sum = 0;
+      for (const Load& load : all.loads) sum += (load.*number).load(std::memory_order_relaxed);
+      return sum;
+    });
+  };
+  misses("proxypool_gateway_host_pattern_misses_total",
+         "Hosts that had to be asked of the patterns of routings", &Load::regex_misses);
+  misses("proxypool_gateway_filter_misses_total",
+         "Filters of user names whose proxies had to be looked up", &Load::filter_misses);
 }
 
 }  // namespace proxypool::gateway

@@ -21,6 +21,7 @@
 #include "gateway/counters.hpp"
 #include "gateway/dispatch/registry.hpp"
 #include "gateway/dispatch/view.hpp"
+#include "gateway/dispatch/wait_queue.hpp"
 #include "gateway/ingress/verifier.hpp"
 #include "gateway/settings.hpp"
 #include "gateway/transport/resolver.hpp"
@@ -44,6 +45,7 @@ class Gateway {
   struct Needs {
     runtime::SnapshotCell<View>& views;
     ProxyRegistry& registry;
+    WaitQueue& waits;  // the registry's listener
     ports::Metrics& metrics;
     const ports::Crypto& crypto;
     ports::Events& events;

@@ -1,7 +1,6 @@
 #include "gateway/worker.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "gateway/ingress/forwarded.hpp"
@@ -195,7 +194,9 @@ Principal Worker::authenticate(const ViewPin& view, const net::RequestHead& head
   }
   const net::Field* field = head.find(net::FieldId::ProxyAuthorization);
   const auto value = field == nullptr ? std::string_view{} : head.value(*field);
-  return authenticator_.check(view.view->principals(), view.number, value, source, now());
+  const bool parameters = view.view->policy().username_parameters;
+  return authenticator_.check({view.view->principals(), view.number, parameters}, value, source,
+                              now());
 }
 
 void Worker::await_verdict(const CredentialKey& key, const IpAddress& source,
@@ -255,31 +256,6 @@ std::uint64_t Worker::sum(std::atomic<std::uint32_t> Load::*number) const noexce
   return total;
 }
 
-Acquired Worker::acquire(const net::RequestHead& head, Exchange& exchange) {
-  const View& view = *exchange.view->view;
-  if (exchange.routing == nullptr) {
-    std::array<char, net::kHostBytesMax> buffer;
-    domain::RouteRequest request;
-    request.kind = exchange.kind;
-    request.host = net::canonical_host(head.host(), buffer);
-    request.port = head.port();
-    request.client = exchange.client;
-    if (exchange.kind == domain::RequestKind::Http) {
-      request.method = head.method_text();
-      const auto target = head.path_and_query();
-      request.path = target.substr(0, target.find('?'));
-      if (request.path.empty()) request.path = "/";
-    }
-    exchange.routing = dispatcher_.route(view, request);
-    if (exchange.routing == nullptr) return Acquired::NoRouting;
-  }
-  auto acquisition = dispatcher_.acquire(view, *exchange.routing, exchange.tried, now(), random_);
-  if (acquisition.outcome != Acquired::Ok) return acquisition.outcome;
-  if (!exchange.tried.add(acquisition.allocation.proxy().id)) return Acquired::NoCandidate;
-  exchange.allocation = std::move(acquisition.allocation);
-  return Acquired::Ok;
-}
-
 domain::RetryPolicy Worker::retry_policy(const Exchange& exchange) const noexcept {
   const std::uint32_t most = exchange.routing == nullptr ? 1 : exchange.routing->attempts_max;
   return {std::min<std::uint32_t>(most, ExcludedProxies::kMax), settings().unsafe_before_send};
@@ -306,6 +282,8 @@ void Worker::tunnel_begins() noexcept {
 
 void Worker::end_exchange(Exchange& exchange, bool tunnel) noexcept {
   counters().bytes(exchange.bytes_up, exchange.bytes_down);
+  end_session_use(exchange);
+  leave_line(exchange);
   add(tunnel ? load_.tunnels : load_.requests, UINT32_MAX);
   forget(exchange.half_answer);
   let_go_of_view(exchange);

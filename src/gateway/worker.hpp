@@ -14,12 +14,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "gateway/counters.hpp"
 #include "gateway/dispatch/dispatcher.hpp"
 #include "gateway/dispatch/registry.hpp"
 #include "gateway/dispatch/view.hpp"
+#include "gateway/dispatch/wait_queue.hpp"
 #include "gateway/ingress/authenticator.hpp"
 #include "gateway/ingress/connection.hpp"
 #include "gateway/ingress/exchange.hpp"
@@ -44,7 +46,10 @@ struct alignas(64) Load {
   std::atomic<std::uint32_t> connections{0};
   std::atomic<std::uint32_t> requests{0};  // tunnels not counted
   std::atomic<std::uint32_t> tunnels{0};
+  std::atomic<std::uint32_t> waiting{0};  // of the requests
   std::atomic<std::uint32_t> idle_upstreams{0};
+  std::atomic<std::uint64_t> regex_misses{0};
+  std::atomic<std::uint64_t> filter_misses{0};
   std::atomic<bool> draining{false};  // accepts nothing any more
 };
 
@@ -57,13 +62,16 @@ struct Common {
   runtime::SnapshotCell<View>& views;
   ProxyRegistry& registry;
   ports::Events& events;
+  WaitQueue& waits;
+  SessionTable sessions;
   std::vector<Load> loads;  // one a worker
   // Set before the workers run.
   std::shared_ptr<const net::TlsContext> client_tls;  // null: plain
   std::shared_ptr<const net::TlsContext> proxy_tls;
 
   Common(const Settings& s, Counters& c, Verifier& v, Resolver& names,
-         runtime::SnapshotCell<View>& cell, ProxyRegistry& r, ports::Events& e)
+         runtime::SnapshotCell<View>& cell, ProxyRegistry& r, ports::Events& e, WaitQueue& w,
+         std::uint64_t seed)
       : settings(s),
         counters(c),
         verifier(v),
@@ -71,6 +79,8 @@ struct Common {
         views(cell),
         registry(r),
         events(e),
+        waits(w),
+        sessions(s.sessions_max, seed),
         loads(s.threads) {}
 };
 
@@ -81,7 +91,7 @@ struct ViewPin {
   std::uint32_t users = 0;
 };
 
-class Worker final : private net::Deferred {
+class Worker final : private net::Deferred, private WaitQueue::Waker {
  public:
   Worker(Common& common, std::size_t index, std::uint64_t seed);
   Worker(const Worker&) = delete;
@@ -136,6 +146,22 @@ class Worker final : private net::Deferred {
   [[nodiscard]] Exchange* begin_exchange(ViewPin& view);
   // Takes a place in a proxy that the exchange did not try yet.
   [[nodiscard]] Acquired acquire(const net::RequestHead& head, Exchange& exchange);
+  // Whether a request that got this outcome waits for a better one (R8).
+  [[nodiscard]] bool may_wait(const Exchange& exchange, Acquired outcome) const noexcept;
+  // The line of its routing; nothing when that is full.
+  [[nodiscard]] std::optional<WaitQueue::Joined> join_line(Connection& connection,
+                                                           Exchange& exchange);
+  void leave_line(Exchange& exchange) noexcept;
+  void rest(std::uint64_t ticket) { common_.waits.rest(ticket); }
+  void pass_on(std::uint64_t ticket) { common_.waits.pass_on(ticket); }
+  // Who has waited begins with the newest view. Ok, NotValid or Stranger.
+  [[nodiscard]] Acquired renew_view(Exchange& exchange);
+  // When a place may come without anybody's giving one back: a bench ends.
+  [[nodiscard]] TimePoint next_look(const Exchange& exchange) const noexcept;
+  // The session's proxy has answered.
+  void confirm_session(Exchange& exchange);
+  // The session's proxy failed: it is bound to it no more. Whether that proxy had served it.
+  [[nodiscard]] bool leave_session(Exchange& exchange);
   [[nodiscard]] domain::RetryPolicy retry_policy(const Exchange& exchange) const noexcept;
   // The exchange chooses no more.
   void let_go_of_view(Exchange& exchange) noexcept;
@@ -170,6 +196,13 @@ class Worker final : private net::Deferred {
   template <class Key>
   static std::vector<Connection*> take_waiting(std::vector<Waiting<Key>>& waiting, const Key& key);
 
+  [[nodiscard]] Acquired choose(const View& view, Exchange& exchange);
+  [[nodiscard]] Acquired choose_in_session(const View& view, Exchange& exchange);
+  void end_session_use(const Exchange& exchange);
+  void lose_session(const SessionKey& key, const SessionTable::Found& found);
+  [[nodiscard]] Acquired take(Exchange& exchange, Acquisition acquisition);
+  void wake(std::uint64_t ticket) override;
+  void on_wake(std::uint64_t ticket);
   void on_turn() override;
   void on_accept(net::UniqueFd fd, const net::Endpoint& peer);
   void on_verdict(const CredentialKey& key, Verifier::Verdict verdict);
@@ -206,6 +239,7 @@ class Worker final : private net::Deferred {
   AddressBook addresses_;
   std::vector<Waiting<CredentialKey>> verifying_;
   std::vector<Waiting<std::string>> awaiting_address_;
+  std::unordered_map<std::uint64_t, Connection*> in_line_;  // by ticket
   std::vector<Connection*> again_;
   std::vector<Connection*> dead_;
   Connection* first_ = nullptr;

@@ -45,7 +45,8 @@ std::string upstream_text(const ClusterOptions& options, std::uint16_t vendor_po
       "      records: {from: 'body[*]'}\n"
       "      map:\n"
       "        {host: item.host, port: item.port, username: item.username,\n"
-      "         password: item.password, country: item.country,\n"
+      "         password: item.password, country: item.country, region: item.region,\n"
+      "         city: item.city, carrier: item.carrier,\n"
       "         expires: {after: item.ttl, unit: s}" +
       (options.map.empty() ? "" : ", " + options.map) +
       "}\n"

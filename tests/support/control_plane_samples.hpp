@@ -60,6 +60,9 @@ inline domain::WorkerSnapshot sample_snapshot() {
   snapshot.policy.allow_cidrs = {*Cidr::parse("10.1.2.3")};
   snapshot.policy.deny_hosts = {"*.internal"};
   snapshot.policy.allow_ports = {443};
+  snapshot.policy.username_parameters = false;
+  snapshot.policy.session_header = "X-Sticky";
+  snapshot.policy.session_idle = seconds(90);
   snapshot.credentials = {{"user-1", SecretString("first secret"), domain::CredentialVersion("v1")},
                           {"", SecretString(), domain::CredentialVersion("v2")}};
   const std::vector<std::string> hosts = {"192.0.2.1", "2001:db8::7", "proxy.example.net",

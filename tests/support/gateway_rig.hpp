@@ -39,7 +39,7 @@ class GatewayRig {
   explicit GatewayRig(nanoseconds bench = nanoseconds{0})
       : metrics_(telemetry::make_metrics()),
         crypto_(crypto::make_openssl_crypto()),
-        registry_(gateway::ProxyRegistry::Options{bench, nullptr}) {
+        registry_(gateway::ProxyRegistry::Options{bench, &waits_}) {
     settings.listen.port = 0;
     settings.threads = 1;
     snapshot.version = {1, 1};
@@ -120,7 +120,7 @@ class GatewayRig {
   [[nodiscard]] Status start() {
     publish();
     gateway_ = std::make_unique<gateway::Gateway>(
-        settings, gateway::Gateway::Needs{views_, registry_, *metrics_, *crypto_, events,
+        settings, gateway::Gateway::Needs{views_, registry_, waits_, *metrics_, *crypto_, events,
                                           runtime::system_clock(), look_up});
     return gateway_->start();
   }
@@ -134,6 +134,7 @@ class GatewayRig {
  private:
   std::unique_ptr<ports::Metrics> metrics_;
   std::unique_ptr<ports::Crypto> crypto_;
+  gateway::WaitQueue waits_;
   gateway::ProxyRegistry registry_;
   runtime::SnapshotCell<gateway::View> views_;
   std::unique_ptr<gateway::Gateway> gateway_;

@@ -152,6 +152,9 @@ void encode(const domain::SnapshotPolicy& value, v1::Policy& wire) {
   for (const Cidr& range : value.allow_cidrs) wire.add_allow_cidrs(range.str());
   add_all(value.deny_hosts, *wire.mutable_deny_hosts());
   for (const auto port : value.allow_ports) wire.add_allow_ports(port);
+  wire.set_username_parameters(value.username_parameters);
+  wire.set_session_header(value.session_header);
+  wire.set_session_idle_ms(to_wire_ms(value.session_idle));
 }
 
 Result<domain::SnapshotPolicy> decode(v1::Policy& wire) {
@@ -162,6 +165,9 @@ Result<domain::SnapshotPolicy> decode(v1::Policy& wire) {
   PP_TRY(value.allow_cidrs, to_cidrs(wire.allow_cidrs()));
   value.deny_hosts = take_all(*wire.mutable_deny_hosts());
   PP_TRY(value.allow_ports, to_ports(wire.allow_ports()));
+  value.username_parameters = wire.username_parameters();
+  value.session_header = std::move(*wire.mutable_session_header());
+  value.session_idle = milliseconds(wire.session_idle_ms());
   return value;
 }
 

@@ -43,10 +43,25 @@ Type<GatewayLimits> gateway_limits() {
   return object<L>(section<L>({
       field("maxConnections", &L::connections_max, integer<std::uint32_t>(1, 1'000'000),
             "Client connections at once; further ones are closed."),
+      field("maxConnectionsPerSource", &L::connections_per_source_max,
+            integer<std::uint32_t>(0, 1'000'000),
+            "Client connections at once from one IPv4 address or IPv6 /64; further ones are "
+            "closed. 0: no limit."),
       field("maxInFlight", &L::in_flight_max, integer<std::uint32_t>(1, 1'000'000),
             "Requests and tunnels at once; further ones get 503."),
       field("maxBodyBytes", &L::body_bytes_max, bytes_or_zero(1, std::uint64_t{1} << 40U),
             "Largest request body; a larger one gets 413. 0: no limit."),
+  }));
+}
+
+Type<AuthConfig> gateway_auth() {
+  using A = AuthConfig;
+  return object<A>(section<A>({
+      field("mode", &A::mode, auth_mode(),
+            "How a caller proves who it is; usernamePassword takes the names and secrets of "
+            "clients."),
+      field("usernameParameters", &A::username_parameters, boolean(),
+            "Whether a user name may go on with parameters, as in crawler-country-us-session-a1."),
   }));
 }
 
@@ -106,6 +121,19 @@ Type<TransportConfig> transport() {
   }));
 }
 
+Type<StickyConfig> sticky() {
+  using S = StickyConfig;
+  return object<S>(section<S>({
+      field("header", &S::header, field_name(),
+            "Request field that names a session, for clients that cannot say it in the user name; "
+            "it goes no further than the gateway. Empty: none."),
+      field("idleTTL", &S::idle_ttl, duration(seconds(1), hours(24)),
+            "A session that is not used for so long is over."),
+      field("maxSessions", &S::sessions_max, integer<std::uint32_t>(1, 1'000'000),
+            "Sessions that one gateway remembers; the one unused for the longest time makes room."),
+  }));
+}
+
 Type<DrainConfig> drain() {
   using D = DrainConfig;
   return object<D>(section<D>({
@@ -137,7 +165,7 @@ Type<GatewayConfig> gateway() {
                 "Metrics and health."),
       field("controlPlane", &G::control_plane, host_port(), "Where the controller is."),
       field("threads", &G::threads, threads(), "Serving threads; auto: one per core."),
-      field("auth", &G::auth, auth(), "Who may use the gateway."),
+      field("auth", &G::auth, gateway_auth(), "Who may use the gateway."),
       field("access", &G::access, gateway_access(), "From where the gateway may be used."),
       field("limits", &G::limits, gateway_limits(), "Maxima of one gateway."),
       field("target", &G::target, target(), "Where requests may go."),
@@ -146,6 +174,7 @@ Type<GatewayConfig> gateway() {
       field("useSuspect", &G::use_suspect,
             word<domain::UseSuspect>({domain::UseSuspect::WhenEmpty, domain::UseSuspect::Never}),
             "Whether a proxy that has just failed may serve when no other is free."),
+      field("sticky", &G::sticky, sticky(), "Sessions that stay with one proxy."),
       field("bench", &G::bench, duration_or_zero(milliseconds(100), minutes(5)),
             "Rest of a proxy that failed twice in a row. 0: none."),
       nested<G>("accessLog",

@@ -5,6 +5,8 @@
 namespace proxypool::config::schema {
 namespace {
 
+using std::chrono::minutes;
+
 using domain::Balancer;
 using domain::OnUnavailable;
 using domain::RequestKind;
@@ -15,7 +17,23 @@ const std::vector<Strategy> kStrategies = {Strategy::RoundRobin, Strategy::Weigh
                                            Strategy::Random, Strategy::LeastConn, Strategy::First};
 const std::vector<Balancer> kBalancers = {Balancer::LeastConn, Balancer::RoundRobin,
                                           Balancer::Random, Balancer::TwoRandomChoices};
-const std::vector<OnUnavailable> kOnUnavailable = {OnUnavailable::Reject};
+const std::vector<OnUnavailable> kOnUnavailable = {OnUnavailable::Reject, OnUnavailable::Wait};
+
+bool waits(const RoutingConfig& routing) {
+  return routing.on_unavailable == OnUnavailable::Wait;
+}
+
+Type<ClientLimits> client_limits() {
+  using L = ClientLimits;
+  return object<L>(section<L>({
+      field("requestsPerSecond", &L::rate_per_second, integer<std::uint32_t>(0, 1'000'000),
+            "Requests and tunnels that may begin in a second; more get 429. 0: no limit."),
+      field("burst", &L::burst, integer<std::uint32_t>(0, 1'000'000),
+            "How many may begin at once after a pause; 0: as many as in a second."),
+      field("maxInFlight", &L::in_flight_max, integer<std::uint32_t>(0, 1'000'000),
+            "Requests and tunnels at once; more get 429. 0: no limit."),
+  }));
+}
 
 Type<domain::RoutingMatch> match() {
   using M = domain::RoutingMatch;
@@ -71,7 +89,15 @@ Type<std::vector<RoutingConfig>> routings() {
                 "Where the requests go.")
               .must("[{id: my-list}]"),
           field("onUnavailable", &R::on_unavailable, word<OnUnavailable>(kOnUnavailable),
-                "What happens when no proxy is free."),
+                "What happens when no proxy is free: 503 at once, or waiting in line."),
+          field("waitTimeout", &R::wait_timeout, duration(milliseconds(10), minutes(5)),
+                "Longest wait for a free proxy; then 503.")
+              .where<R>(waits),
+          field("maxWaiters", &R::waiters_max, integer<std::uint32_t>(1, 100'000),
+                "Requests that wait in one gateway; further ones get 503 at once.")
+              .where<R>(waits),
+          field("maxInFlight", &R::in_flight_max, integer<std::uint32_t>(0, 1'000'000),
+                "Requests and tunnels at once in one gateway; 0: no limit."),
       })),
       0, 10'000);
 }
@@ -105,6 +131,9 @@ Type<std::vector<ClientConfig>> clients() {
                 "Upstreams whose proxies the client may extract; empty: all.")
               .sample("[my-list]"),
           field("extraction", &C::extraction, extraction, "Limits of extraction."),
+          field("limits", &C::limits, client_limits(),
+                "Limits at the gateways, all of the cluster together; each gateway keeps an equal "
+                "share, at least 1."),
       })),
       0, 100'000);
 }

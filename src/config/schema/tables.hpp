@@ -20,7 +20,8 @@ Type<std::vector<RoutingConfig>> routings();
 Type<std::vector<ClientConfig>> clients();
 
 // Rows that several sections share.
-Type<AuthConfig> auth();
+Type<AuthMode> auth_mode();
+Type<AuthConfig> auth();  // of an API
 Type<AccessConfig> access();
 Row allow_cidrs_row();  // of AccessConfig, and of what begins with one
 std::vector<Row> basic_check_rows();

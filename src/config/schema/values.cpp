@@ -55,6 +55,35 @@ Type<std::string> method() {
   return type;
 }
 
+Type<std::string> field_name() {
+  Type<std::string> type = text();
+  type.described = "field name, or empty";
+  type.json_schema = string_schema("^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,64}$");
+  type.read = [](const Node& node, Reader& reader, std::string& into) {
+    auto value = scalar_text(node, reader, "a field name");
+    if (!value) return false;
+    const bool token = value->find_first_not_of(
+                           "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                           "0123456789!#$%&'*+.^_`|~-") == std::string::npos;
+    if (!token || value->size() > 64) {
+      return mismatch(node, reader, "a field name", "such as X-Proxy-Session");
+    }
+    constexpr std::string_view kOfHttp[] = {
+        "host",   "connection", "content-length",      "transfer-encoding",  "te",
+        "expect", "upgrade",    "proxy-authorization", "proxy-authenticate", "keep-alive",
+        "via",    "trailer",    "authorization",       "max-forwards",       "proxy-connection"};
+    for (const std::string_view name : kOfHttp) {
+      if (equal_ignoring_case(name, *value)) {
+        return reader.error(node.mark, *value + " has a meaning of its own",
+                            "take a name such as X-Proxy-Session");
+      }
+    }
+    into = *std::move(value);
+    return true;
+  };
+  return type;
+}
+
 Type<std::string> path_prefix() {
   Type<std::string> type = text();
   type.described = "path";

@@ -12,6 +12,7 @@ namespace proxypool::config::schema {
 Type<std::string> host_pattern();  // canonical host, or *.suffix
 Type<std::string> host_regex();
 Type<std::string> method();
+Type<std::string> field_name();  // of a request, none that HTTP itself uses; or empty
 Type<std::string> path_prefix();
 
 }  // namespace proxypool::config::schema

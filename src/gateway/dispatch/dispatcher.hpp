@@ -28,8 +28,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "gateway/dispatch/filtered.hpp"
 #include "gateway/dispatch/proxy_entry.hpp"
 #include "gateway/dispatch/registry.hpp"
+#include "gateway/dispatch/session_table.hpp"
 #include "gateway/dispatch/view.hpp"
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/random.hpp"
@@ -58,6 +60,8 @@ class Allocation {
   [[nodiscard]] bool held() const noexcept { return stage_ != Stage::Free; }
   // REQUIRES: it was acquired. Good for as long as the allocation, after release() too.
   [[nodiscard]] const ProxyEntry& proxy() const noexcept { return *entry_; }
+  // Where the place is. REQUIRES: it was acquired.
+  [[nodiscard]] Binding binding() const noexcept { return {entry_->id, upstream_, member_}; }
   // Asked again right before dialling: the leases of this worker stand, and the proxy was neither
   // revoked nor removed, and is before its end.
   [[nodiscard]] bool still_usable(TimePoint now) const noexcept {
@@ -118,6 +122,9 @@ enum class Acquired : std::uint8_t {
   NoCandidate,  // 503 no_candidate: no proxy of the routing has a free place
   RoutingFull,  // 503 overloaded: the routing's own maximum
   NotValid,     // 503 not_ready: the leases of this worker have ended
+  InLine,       // others wait for what it asks: behind them
+  Stranger,     // 407 auth_rejected: a newer view does not know the client any more
+  SessionLost,  // 503 session_lost: the proxy of a session is not in the view any more
 };
 
 struct Acquisition {
@@ -137,24 +144,42 @@ class Dispatcher {
   // the others, AVAILABLE proxies before SUSPECT ones. For the first attempt and for retries, which
   // stay within the routing and the view of the first.
   [[nodiscard]] Acquisition acquire(const View& view, const View::Routing& routing,
-                                    const ExcludedProxies& tried, TimePoint now, Random& random);
+                                    const ExcludedProxies& tried, TimePoint now, Random& random,
+                                    const Wanted& wanted = {});
+  // A place at this proxy and no other: NoCandidate if it has none now, SessionLost if it is not
+  // one of the routing's proxies that will do, or takes no work any more.
+  [[nodiscard]] Acquisition acquire_at(const View& view, const View::Routing& routing,
+                                       const Binding& binding, TimePoint now,
+                                       const Wanted& wanted = {});
   // Both in one.
   [[nodiscard]] Acquisition acquire(const View& view, const domain::RouteRequest& request,
                                     const ExcludedProxies& tried, TimePoint now, Random& random);
 
   // Hosts that had to be asked of the regular expressions, since the start.
   [[nodiscard]] std::uint64_t regex_misses() const noexcept { return verdicts_.misses(); }
+  // Filters that had to be asked of the view, since the start.
+  [[nodiscard]] std::uint64_t filter_misses() const noexcept { return filters_.misses(); }
 
  private:
-  [[nodiscard]] std::uint32_t reserve(const View::Upstream& upstream, domain::Balancer balancer,
+  [[nodiscard]] const FilteredRouting* filtered(const View& view, const View::Routing& routing,
+                                                const Wanted& wanted);
+  [[nodiscard]] std::uint32_t reserve(const View::Upstream& upstream,
+                                      const domain::Candidates& from, domain::Balancer balancer,
                                       domain::Tier tier, const ExcludedProxies& tried,
                                       TimePoint now, Random& random);
+  // Takes one of the routing's own places, if it counts them. False: it is full.
+  [[nodiscard]] static bool enter(const View::Routing& routing) noexcept;
+  // Gives it back when nothing came of it.
+  void leave(const View::Routing& routing) noexcept;
+  // Somebody who looked for a place here just now may have missed one.
+  void look_again(const UpstreamRuntime& upstream) noexcept;
   [[nodiscard]] Allocation hand_out(const View::Upstream& upstream, std::uint32_t member,
                                     const View::Routing& routing);
 
   ProxyRegistry& registry_;
   unsigned thread_;
   domain::HostVerdicts verdicts_;
+  FilterCache filters_;
 };
 
 }  // namespace proxypool::gateway

@@ -75,10 +75,12 @@ struct UpstreamRuntime {
 struct RoutingRuntime {
   domain::StrategyTurn turn;
   std::atomic<std::uint32_t> in_flight{0};  // kept while the routing has a maximum
+  std::atomic<bool> turned_away{false};     // somebody met that maximum
+  std::atomic<std::uint32_t> waiters{0};    // requests that wait in this routing's line
 };
 
-// Is told that an upstream on which somebody waits has a place. Called on the thread that gave the
-// place back; must not block.
+// Is told that an upstream on which somebody waits has, or may have, a place. Called on the thread
+// that gave the place back; must not block.
 class PlaceListener {
  public:
   virtual ~PlaceListener() = default;

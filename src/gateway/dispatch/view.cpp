@@ -57,6 +57,28 @@ std::optional<std::uint32_t> View::client(std::string_view name) const noexcept 
   return found->second;
 }
 
+FilteredPointer View::filtered(const Routing& routing, const Wanted& wanted) const {
+  return filter_lists_.find(number_of(routing), wanted.key, [&] {
+    FilteredRouting out;
+    out.parts.reserve(routing.upstreams.size());
+    for (const Upstream* upstream : routing.upstreams) {
+      FilteredRouting::Part& part = out.parts.emplace_back();
+      part.mask.resize(upstream->mask.size());
+      const auto mark = [&](std::uint32_t slot) {
+        part.mask[slot / 64] |= std::uint64_t{1} << (slot % 64);
+      };
+      for (const Kind& kind : upstream->kinds) {
+        if (!wanted.filter->admits(kind.attributes, kind.tags, routing.tag_keys)) continue;
+        part.available.insert(part.available.end(), kind.available.begin(), kind.available.end());
+        part.suspects += kind.suspects.size();
+        std::for_each(kind.available.begin(), kind.available.end(), mark);
+        std::for_each(kind.suspects.begin(), kind.suspects.end(), mark);
+      }
+    }
+    return out;
+  });
+}
+
 ViewBuilder::ViewBuilder(ProxyRegistry& registry,
                          std::shared_ptr<const domain::WorkerSnapshot> snapshot, StoreMoment moment)
     : registry_(registry),
@@ -85,6 +107,7 @@ Status ViewBuilder::begin() {
     (void)added;
   }
   credentials_.resize(snapshot_->credentials.size());
+  kinds_.resize(view_->upstreams_.size());
   return ok();
 }
 
@@ -108,9 +131,12 @@ Status ViewBuilder::add_routing(const domain::SnapshotRouting& routing) {
       view_->upstreams_[number].runtime->counted.store(true, std::memory_order_relaxed);
     }
   }
-  view_->routings_.push_back({routing.id, routing.balancer, routing.attempts_max,
-                              routing.in_flight_max, std::move(upstreams),
-                              domain::UpstreamOrder(routing.strategy, weights, current), runtime});
+  std::vector<std::string> tag_keys;
+  for (const auto& [key, value] : routing.match.tags) tag_keys.push_back(key);
+  view_->routings_.push_back(
+      {routing.id, routing.balancer, routing.attempts_max, routing.in_flight_max,
+       std::move(upstreams), domain::UpstreamOrder(routing.strategy, weights, current), runtime,
+       routing.on_unavailable, routing.wait_timeout, routing.waiters_max, std::move(tag_keys)});
   return ok();
 }
 
@@ -157,12 +183,28 @@ void ViewBuilder::place(const domain::SnapshotProxy& proxy) {
   }
   upstream.entries[member] = entry_for(*slot, proxy);
   upstream.mask[member / 64] |= std::uint64_t{1} << (member % 64);
+  View::Kind& kind = kind_of(number->second, proxy);
   if (proxy.suspect) {
     ++upstream.suspects;
+    kind.suspects.push_back(member);
   } else {
     upstream.available.push_back(member);
+    kind.available.push_back(member);
   }
   ++view_->proxies_;
+}
+
+View::Kind& ViewBuilder::kind_of(std::size_t upstream, const domain::SnapshotProxy& proxy) {
+  std::vector<View::Kind>& kinds = view_->upstreams_[upstream].kinds;
+  // Most vendors tell little, and most lists come sorted.
+  const auto is_it = [&](const View::Kind& kind) {
+    return kind.attributes == proxy.attributes && kind.tags == proxy.tags;
+  };
+  if (!kinds.empty() && is_it(kinds.back())) return kinds.back();
+  const std::string key = domain::ProxyFilter{proxy.attributes, proxy.tags}.key();
+  const auto [place, fresh] = kinds_[upstream].try_emplace(key, kinds.size());
+  if (fresh) kinds.push_back({proxy.attributes, proxy.tags, {}, {}});
+  return kinds[place->second];
 }
 
 void ViewBuilder::open(const domain::SnapshotProxy& proxy) {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "gateway/dispatch/client_table.hpp"
+#include "gateway/dispatch/filtered.hpp"
 #include "gateway/dispatch/proxy_entry.hpp"
 #include "gateway/dispatch/registry.hpp"
 #include "proxypool/base/id.hpp"
@@ -46,6 +47,13 @@ struct StoreMoment {
 
 class View {
  public:
+  // Proxies of one upstream that no filter tells apart.
+  struct Kind {
+    domain::Attributes attributes;
+    domain::Tags tags;
+    std::vector<std::uint32_t> available;  // slots
+    std::vector<std::uint32_t> suspects;
+  };
   // One upstream as this snapshot has it.
   struct Upstream {
     UpstreamRuntime* runtime = nullptr;
@@ -53,6 +61,7 @@ class View {
     std::vector<std::uint32_t> available;  // slots of AVAILABLE proxies
     std::vector<std::uint64_t> mask;       // slots of all its proxies
     std::size_t suspects = 0;
+    std::vector<Kind> kinds;
 
     [[nodiscard]] const ProxyEntry* entry(std::uint32_t slot) const noexcept {
       return slot < entries.size() ? entries[slot].get() : nullptr;
@@ -67,6 +76,10 @@ class View {
     std::vector<const Upstream*> upstreams;  // enabled ones, in order
     domain::UpstreamOrder order;
     RoutingRuntime* runtime;
+    domain::OnUnavailable on_unavailable = domain::OnUnavailable::Reject;
+    milliseconds wait_timeout{0};
+    std::uint32_t waiters_max = 0;
+    std::vector<std::string> tag_keys;  // which its match names: no proxy is asked for them again
   };
 
   [[nodiscard]] const domain::SnapshotVersion& version() const noexcept { return version_; }
@@ -82,6 +95,13 @@ class View {
 
   [[nodiscard]] const std::vector<domain::SnapshotClient>& clients() const noexcept {
     return clients_;
+  }
+  // No other view of this registry has the same one.
+  [[nodiscard]] std::uint64_t stamp() const noexcept { return stamp_; }
+  // The candidates of this view's routing under a filter. Any thread; see filtered.hpp.
+  [[nodiscard]] FilteredPointer filtered(const Routing& routing, const Wanted& wanted) const;
+  [[nodiscard]] std::uint32_t number_of(const Routing& routing) const noexcept {
+    return static_cast<std::uint32_t>(&routing - routings_.data());
   }
   // Who may use the gateway, and which destinations.
   [[nodiscard]] const ClientTable& principals() const noexcept { return principals_; }
@@ -106,6 +126,7 @@ class View {
   std::unordered_map<std::string_view, std::uint32_t> client_numbers_;  // keys: clients_
   std::vector<Upstream> upstreams_;
   std::vector<Routing> routings_;
+  FilterLists filter_lists_;
 };
 
 // Compiles a snapshot. Abandoning one half-way is fine: the next adopt() cleans up.
@@ -134,6 +155,7 @@ class ViewBuilder {
   Status add_routing(const domain::SnapshotRouting& routing);
   void place(const domain::SnapshotProxy& proxy);
   void open(const domain::SnapshotProxy& proxy);
+  View::Kind& kind_of(std::size_t upstream, const domain::SnapshotProxy& proxy);
   void reject(ProxyId id, std::string_view reason);
   const EntryPointer& entry_for(ProxyRegistry::Slot& slot, const domain::SnapshotProxy& proxy);
   const std::shared_ptr<const ProxyCredential>& credential(std::uint32_t reference);
@@ -144,6 +166,8 @@ class ViewBuilder {
   std::uint64_t stamp_;
   std::shared_ptr<View> view_;
   std::unordered_map<UpstreamId, std::size_t> upstream_numbers_;
+  // Of each upstream: its kinds by what they are.
+  std::vector<std::unordered_map<std::string, std::size_t>> kinds_;
   std::vector<std::shared_ptr<const ProxyCredential>> credentials_;  // made when first needed
   std::size_t placed_ = 0;
   std::size_t opened_ = 0;

@@ -40,44 +40,56 @@ Authenticator::Authenticator(Verifier& verifier, Verifier::Asker& asker)
       entries_(std::make_unique<Entry[]>(kEntries)),
       sources_(std::make_unique<Source[]>(kSources)) {}
 
-Principal Authenticator::check(const ClientTable& clients, std::uint64_t view,
-                               std::string_view value, const IpAddress& source, TimePoint now) {
-  if (value.empty()) return {};
-  const ports::Digest digest = verifier_.key_of(value).digest;
+Authenticator::Entry& Authenticator::place_of(const ports::Digest& digest) noexcept {
   std::uint32_t place = 0;
   std::memcpy(&place, digest.data(), sizeof place);
-  Entry& entry = entries_[place % kEntries];
-  if (entry.view == view &&
-      SecretString::equal_in_constant_time(ports::as_view(entry.digest), ports::as_view(digest))) {
-    Principal known;
-    known.verdict = entry.accepted ? Principal::Verdict::Accepted : Principal::Verdict::Rejected;
-    known.client = entry.client;
-    known.tag = entry.tag;
-    return known;
-  }
-  return look_up(clients, view, value, source, now, entry, digest);
+  return entries_[place % kEntries];
 }
 
-Principal Authenticator::look_up(const ClientTable& clients, std::uint64_t view,
-                                 std::string_view value, const IpAddress& source, TimePoint now,
-                                 Entry& entry, const ports::Digest& digest) {
+bool Authenticator::holds(const Entry& entry, const ports::Digest& digest, std::uint64_t view) {
+  return entry.view == view &&
+         SecretString::equal_in_constant_time(ports::as_view(entry.digest), ports::as_view(digest));
+}
+
+Principal Authenticator::check(const Callers& callers, std::string_view value,
+                               const IpAddress& source, TimePoint now) {
+  if (value.empty()) return {};
+  const ports::Digest digest = verifier_.key_of(value).digest;
+  const Entry& entry = place_of(digest);
+  if (!holds(entry, digest, callers.view)) return look_up(callers, value, source, now, digest);
+  Principal known;
+  known.verdict = entry.accepted ? Principal::Verdict::Accepted : Principal::Verdict::Rejected;
+  known.client = entry.client;
+  known.tag = entry.tag;
+  known.asked = entry.asked;
+  return known;
+}
+
+Principal Authenticator::look_up(const Callers& callers, std::string_view value,
+                                 const IpAddress& source, TimePoint now,
+                                 const ports::Digest& digest) {
   Principal out;
   out.verdict = Principal::Verdict::Rejected;
   const auto credentials = decode_basic(value);
   if (!credentials) return out;
   const std::string_view pair = credentials->reveal();
   const auto colon = pair.find(':');
-  const ClientTable::Entry* client = clients.find(pair.substr(0, colon));
+  std::string_view rest;
+  const ClientTable::Entry* client =
+      callers.clients.find_in(pair.substr(0, colon), callers.parameters, rest);
   if (client == nullptr) return out;
-  // The stored hash is part of the question: a new password makes the old verdict worthless.
-  const SecretString question(std::string(pair) + '\0' + client->secret_text);
-  out.key = verifier_.key_of(question.reveal());
+  const std::string_view password = pair.substr(colon + 1);
+  // The stored hash is part of the question: a new password makes the old verdict worthless. What
+  // the user name asks for is not: one password is verified once.
+  std::string question(client->name);
+  question += ':';
+  question += password;
+  question += '\0';
+  question += client->secret_text;
+  const SecretString kept(std::move(question));
+  out.key = verifier_.key_of(kept.reveal());
   const bool limited = !may_try(source, now);
-  const auto start =
-      limited ? verifier_.known(out.key)
-              : verifier_.verify(out.key, SecretString(std::string(pair.substr(colon + 1))),
-                                 client->secret, asker_);
-  switch (start) {
+  switch (judge(out.key, password, *client, limited, callers.view)) {
     case Verifier::Start::Pending:
       out.verdict = Principal::Verdict::Pending;
       return out;
@@ -88,12 +100,31 @@ Principal Authenticator::look_up(const ClientTable& clients, std::uint64_t view,
       out.verdict = Principal::Verdict::Accepted;
       out.client = client->index;
       out.tag = client->tag;
+      out.asked = Asked::read(rest);
       break;
     case Verifier::Start::Rejected:
       break;
   }
-  entry = {digest, view, out.tag, out.client, out.verdict == Principal::Verdict::Accepted};
+  place_of(digest) = {
+      digest,   callers.view, out.tag, out.client, out.verdict == Principal::Verdict::Accepted,
+      out.asked};
   return out;
+}
+
+Verifier::Start Authenticator::judge(const CredentialKey& key, std::string_view password,
+                                     const ClientTable::Entry& client, bool limited,
+                                     std::uint64_t view) {
+  Entry& known = place_of(key.digest);
+  if (holds(known, key.digest, view)) {
+    return known.accepted ? Verifier::Start::Accepted : Verifier::Start::Rejected;
+  }
+  const auto start =
+      limited ? verifier_.known(key)
+              : verifier_.verify(key, SecretString(std::string(password)), client.secret, asker_);
+  if (start == Verifier::Start::Accepted || start == Verifier::Start::Rejected) {
+    known = {key.digest, view, 0, 0, start == Verifier::Start::Accepted, nullptr};
+  }
+  return start;
 }
 
 Authenticator::Source& Authenticator::slot(const IpAddress& source) noexcept {

@@ -1,6 +1,8 @@
 // Who is asking? Proxy-Authorization: Basic, checked per request (GW-10).
 //
-// Warm: a keyed digest of the field's value finds the verdict in a table of this thread (0.4 µs).
+// Warm: a keyed digest of the field's value finds the verdict in a table of this thread (0.4 µs),
+// and with it what the user name asks for (GW-13). A new user name of a client whose password is
+// known, say with a new session, costs a second digest, its reading, and still no lock.
 // Cold: the password goes to the Verifier, and the connection waits. Wrong passwords cost their
 // source a token; who has none left is not verified any more, only looked up.
 //
@@ -14,6 +16,7 @@
 #include <string_view>
 
 #include "gateway/dispatch/client_table.hpp"
+#include "gateway/ingress/asked.hpp"
 #include "gateway/ingress/verifier.hpp"
 #include "proxypool/base/ip.hpp"
 #include "proxypool/base/time.hpp"
@@ -25,8 +28,9 @@ struct Principal {
   enum class Verdict : std::uint8_t { Accepted, Missing, Rejected, Pending, Limited, Full };
   Verdict verdict = Verdict::Missing;
   std::uint32_t client = domain::RouteRequest::kNoClient;
-  std::uint64_t tag = 0;  // 0: nobody
-  CredentialKey key{};    // Pending: what is being verified
+  std::uint64_t tag = 0;                 // 0: nobody
+  CredentialKey key{};                   // Pending: what is being verified
+  std::shared_ptr<const Asked> asked{};  // Accepted: null for nothing
 };
 
 class Authenticator {
@@ -38,9 +42,15 @@ class Authenticator {
 
   Authenticator(Verifier& verifier, Verifier::Asker& asker);
 
-  // `view`: number of the view that `clients` belongs to. `value`: of Proxy-Authorization.
-  [[nodiscard]] Principal check(const ClientTable& clients, std::uint64_t view,
-                                std::string_view value, const IpAddress& source, TimePoint now);
+  // The callers that a view knows.
+  struct Callers {
+    const ClientTable& clients;
+    std::uint64_t view = 0;  // its number
+    bool parameters = true;  // user names may go on with parameters
+  };
+  // `value`: of Proxy-Authorization.
+  [[nodiscard]] Principal check(const Callers& callers, std::string_view value,
+                                const IpAddress& source, TimePoint now);
   // A verification that this source caused ended badly.
   void charge(const IpAddress& source, TimePoint now) noexcept;
 
@@ -51,15 +61,23 @@ class Authenticator {
     std::uint64_t tag = 0;
     std::uint32_t client = 0;
     bool accepted = false;
+    std::shared_ptr<const Asked> asked;
   };
   struct Source {
     IpAddress address;
     TimePoint full_at{};  // when all tokens are back
   };
 
-  [[nodiscard]] Principal look_up(const ClientTable& clients, std::uint64_t view,
-                                  std::string_view value, const IpAddress& source, TimePoint now,
-                                  Entry& entry, const ports::Digest& digest);
+  // The place of a digest, whether it is there or not; and whether it is.
+  [[nodiscard]] Entry& place_of(const ports::Digest& digest) noexcept;
+  static bool holds(const Entry& entry, const ports::Digest& digest, std::uint64_t view);
+  [[nodiscard]] Principal look_up(const Callers& callers, std::string_view value,
+                                  const IpAddress& source, TimePoint now,
+                                  const ports::Digest& digest);
+  // What is known of the credentials, or becomes known.
+  [[nodiscard]] Verifier::Start judge(const CredentialKey& key, std::string_view password,
+                                      const ClientTable::Entry& client, bool limited,
+                                      std::uint64_t view);
   [[nodiscard]] Source& slot(const IpAddress& source) noexcept;
   [[nodiscard]] bool may_try(const IpAddress& source, TimePoint now) noexcept;
 

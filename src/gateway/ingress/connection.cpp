@@ -59,8 +59,8 @@ void Connection::on_io(std::uint32_t events) {
 // Whoever hangs up while nothing of an answer is there yet has lost interest: mostly a client whose
 // own time ran out. The place in the proxy is worth more than a client that closes only half.
 bool Connection::only_waiting() const noexcept {
-  if (state_ == State::Verifying || state_ == State::Resolving || state_ == State::Dialling ||
-      state_ == State::ProxyHandshake) {
+  if (state_ == State::Verifying || state_ == State::Waiting || state_ == State::Resolving ||
+      state_ == State::Dialling || state_ == State::ProxyHandshake) {
     return true;
   }
   return state_ == State::Asking && exchange_->up.done();
@@ -128,6 +128,7 @@ void Connection::step() {
     case State::Lingering:
       return drop_input();
     case State::Verifying:
+    case State::Waiting:
     case State::Resolving:
     case State::Dialling:
     case State::Gone:
@@ -171,6 +172,11 @@ void Connection::on_timer() {
     case Limit::Verify:
       may_go_on_ = false;  // the head is still unread
       refuse(domain::Refusal::Overloaded);
+      break;
+    case Limit::Wait:
+      if (worker_.now() < exchange_->waits_until) return woken();
+      worker_.counters().waited(Counters::Wait::TimedOut);
+      refuse(domain::Refusal::WaitTimeout);
       break;
     case Limit::Resolve:
       fail({domain::Phase::Dial, domain::FailureKind::Timeout}, domain::Refusal::ResolveTimeout);

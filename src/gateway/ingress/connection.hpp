@@ -1,7 +1,8 @@
 // One client connection: a state machine over two wires.
 //
 //   (ProxyHeader) ─→ (ClientHandshake) ─→ Head
-//   Head ─→ (Verifying ─→ Head) ─→ (Resolving) ─→ Dialling ─→ (ProxyHandshake) ─→ Asking
+//   Head ─→ (Verifying ─→ Head) ─→ (Waiting) ─→ (Resolving) ─→ Dialling
+//   Dialling ─→ (ProxyHandshake) ─→ Asking
 //   Asking ─→ Answering ─→ Head …   or ─→ Tunnel
 //   anything ─→ Lingering ─→ gone
 //
@@ -17,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "gateway/ingress/authenticator.hpp"
@@ -43,6 +45,8 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void drive();
   // The password check that this connection waited for is done.
   void verified(Verifier::Verdict verdict);
+  // There may be a place now (R8).
+  void woken();
   // The name of the proxy that this connection waits for was looked up.
   void resolved();
   // No further request after the one that is going on.
@@ -62,6 +66,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
     ClientHandshake,  // TLS
     Head,
     Verifying,
+    Waiting,
     Resolving,
     Dialling,
     ProxyHandshake,  // TLS
@@ -79,6 +84,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
     KeepAlive,
     Head,
     Verify,
+    Wait,
     Resolve,
     Connect,
     ProxyHandshake,
@@ -109,6 +115,10 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   // Whether the head was dealt with; not while its credentials are being checked.
   [[nodiscard]] bool handle(const net::RequestHead& head);
   void refuse_malformed(const net::Refusal& why);
+  [[nodiscard]] static std::optional<std::string_view> session_of(const net::RequestHead& head,
+                                                                  const ViewPin& view,
+                                                                  const Principal& principal);
+  void allow_another_try(const net::RequestHead& head);
   void refuse_principal(Principal::Verdict verdict, const net::RequestHead& head);
   void answer_last_hop(const net::RequestHead& head);
   void admit(const net::RequestHead& head, ViewPin& view, const Principal& principal);
@@ -116,6 +126,10 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   // Attempts (transport/attempt.cpp).
   void attempt(const net::RequestHead& head);
   [[nodiscard]] bool place(const net::RequestHead& head);
+  void wait_for_place(const net::RequestHead& head);
+  void look_for_place(const net::RequestHead& head);
+  void sleep_in_line();
+  void refuse_place(Acquired outcome);
   void connect(const net::RequestHead& head);
   // Attempts once more, or goes on with the attempt that waited.
   void attempt_again();

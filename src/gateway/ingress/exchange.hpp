@@ -10,6 +10,8 @@
 
 #include "gateway/dispatch/dispatcher.hpp"
 #include "gateway/ingress/access_log.hpp"
+#include "gateway/ingress/asked.hpp"
+#include "gateway/ingress/session_name.hpp"
 #include "gateway/transport/body_flow.hpp"
 #include "gateway/transport/buffer.hpp"
 #include "net/http/head.hpp"
@@ -39,10 +41,19 @@ struct Exchange {
   bool continue_sent = false;   // the gateway itself said 100
   bool up_starved = false;      // the bytes at hand make no whole element
   bool down_starved = false;
-  bool first_byte = false;  // a tunnel brought a byte from the other side
+  bool strict = false;             // its session does not change its proxy
+  bool in_session = false;         // the attempt goes through its session's proxy
+  bool session_confirmed = false;  // which has served the session before
+  bool first_byte = false;         // a tunnel brought a byte from the other side
   std::uint16_t status = 0;
   std::uint32_t client = 0;  // index in the view
   std::uint64_t client_tag = 0;
+  std::shared_ptr<const Asked> asked;  // null: nothing in particular
+  SessionName session;
+  std::uint64_t ticket = 0;  // in the line for a place; 0: it does not wait
+  const RoutingRuntime* line = nullptr;
+  TimePoint waits_until{};  // set when it begins to wait, kept over changes of the line
+  const RoutingRuntime* session_routing = nullptr;  // while in_session
 
   ViewPin* view = nullptr;  // until the commit point: attempts stay within one view (R6)
   const View::Routing* routing = nullptr;  // of the view

@@ -66,6 +66,25 @@ bool Connection::fill_head() {
   return false;
 }
 
+// The session that the request belongs to, empty for none; nothing when it is named wrongly. The
+// user name goes before the field (R4).
+std::optional<std::string_view> Connection::session_of(const net::RequestHead& head,
+                                                       const ViewPin& view,
+                                                       const Principal& principal) {
+  std::string_view session;
+  const std::string_view field = view.view->policy().session_header;
+  if (!field.empty()) {
+    for (const net::Field& candidate : head.fields()) {
+      if (!equal_ignoring_case(head.name(candidate), field)) continue;
+      const std::string_view value = head.value(candidate);
+      if (!session.empty() || !domain::is_session_name(value)) return std::nullopt;
+      session = value;
+    }
+  }
+  const bool named = principal.asked != nullptr && !principal.asked->parameters.session.empty();
+  return named ? principal.asked->parameters.session : session;
+}
+
 void Connection::refuse_malformed(const net::Refusal& why) {
   may_go_on_ = false;
   refuse(refusal_of(why.status), domain::FailureKind::None, why.reason);
@@ -105,6 +124,11 @@ bool Connection::handle(const net::RequestHead& head) {
     refuse_principal(principal.verdict, head);
     return true;
   }
+  if (principal.asked != nullptr && !principal.asked->fault.empty()) {
+    allow_another_try(head);
+    refuse(domain::Refusal::BadParameter, domain::FailureKind::None, principal.asked->fault);
+    return true;
+  }
   const bool last_hop = head.max_forwards() == std::uint32_t{0};
   if (last_hop && (method_ == net::Method::Trace || method_ == net::Method::Options)) {
     answer_last_hop(head);
@@ -114,13 +138,17 @@ bool Connection::handle(const net::RequestHead& head) {
   return true;
 }
 
-void Connection::refuse_principal(Principal::Verdict verdict, const net::RequestHead& head) {
-  // A client that was not asked for credentials before tries again on this connection, unless it
-  // sent tunnel bytes at once: they must not be read as a request.
+// A client that is told to show other credentials tries again on this connection, unless it sent
+// tunnel bytes at once: they must not be read as a request.
+void Connection::allow_another_try(const net::RequestHead& head) {
   const bool nothing_behind = bytes().size() == head.size();
   if (method_ == net::Method::Connect && nothing_behind) {
     may_go_on_ = head.keep_alive() && head.minor_version() == 1 && !draining_;
   }
+}
+
+void Connection::refuse_principal(Principal::Verdict verdict, const net::RequestHead& head) {
+  allow_another_try(head);
   switch (verdict) {
     case Principal::Verdict::Missing:
       return refuse(domain::Refusal::AuthRequired);
@@ -155,6 +183,12 @@ void Connection::admit(const net::RequestHead& head, ViewPin& view, const Princi
       head.content_length() > settings.body_bytes_max) {
     return refuse(domain::Refusal::BodyTooLarge);
   }
+  const auto session = session_of(head, view, principal);
+  if (!session) {
+    may_go_on_ = false;
+    return refuse(domain::Refusal::BadRequest, domain::FailureKind::None,
+                  "the name of a session is 1 to 128 of A-Z a-z 0-9 . _ ~ -, given once");
+  }
   exchange_ = worker_.begin_exchange(view);
   Exchange& x = *exchange_;
   x.kind =
@@ -165,6 +199,9 @@ void Connection::admit(const net::RequestHead& head, ViewPin& view, const Princi
   x.awaits_continue = head.expects_continue() && x.has_body && !x.http_1_0;
   x.client = principal.client;
   x.client_tag = principal.tag;
+  x.asked = principal.asked;
+  x.session = SessionName(*session);
+  x.strict = principal.asked != nullptr && principal.asked->parameters.strict;
   x.up = BodyFlow(head.framing(), head.content_length(), false, settings.body_bytes_max);
   if (settings.total != nanoseconds{0}) x.ends_at = worker_.now() + settings.total;
   if (x.kind == domain::RequestKind::Connect ||

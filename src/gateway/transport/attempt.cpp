@@ -1,7 +1,9 @@
 // Attempts: a place in a proxy, a connection to it, the request's head, and the head of the answer.
 // Until that has come (or the 200 of a CONNECT went out) everything can be tried again.
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "gateway/ingress/connection.hpp"
@@ -62,6 +64,10 @@ domain::Refusal refusal_of(Acquired outcome) noexcept {
       return domain::Refusal::Overloaded;
     case Acquired::NotValid:
       return domain::Refusal::NotReady;
+    case Acquired::Stranger:
+      return domain::Refusal::AuthRejected;
+    case Acquired::SessionLost:
+      return domain::Refusal::SessionLost;
     default:
       return domain::Refusal::NoCandidate;
   }
@@ -98,13 +104,80 @@ bool Connection::place(const net::RequestHead& head) {
   Exchange& x = *exchange_;
   const Acquired outcome = worker_.acquire(head, x);
   if (outcome == Acquired::Ok) return true;
+  if (worker_.may_wait(x, outcome)) {
+    wait_for_place(head);
+  } else {
+    refuse_place(outcome);
+  }
+  return false;
+}
+
+void Connection::refuse_place(Acquired outcome) {
+  const Exchange& x = *exchange_;
   // What went wrong before says more than that nothing else is left.
   if (x.last_refusal) {
     refuse(*x.last_refusal, x.last_kind);
   } else {
-    refuse(refusal_of(outcome));
+    const bool filtered = x.asked != nullptr && !x.asked->filter_key.empty();
+    const bool none_fits = filtered && outcome == Acquired::NoCandidate;
+    refuse(refusal_of(outcome), FailureKind::None,
+           none_fits ? "no proxy that fits the user name is available" : "");
   }
-  return false;
+}
+
+// In the line for a place. What is asked for must be there when one comes.
+void Connection::wait_for_place(const net::RequestHead& head) {
+  Exchange& x = *exchange_;
+  remember(head);
+  const auto joined = worker_.join_line(*this, x);
+  if (!joined) {
+    worker_.counters().waited(Counters::Wait::Full);
+    return refuse(domain::Refusal::Overloaded, FailureKind::None,
+                  "too many requests wait for a proxy");
+  }
+  if (x.waits_until == TimePoint{}) x.waits_until = worker_.now() + x.routing->wait_timeout;
+  state_ = State::Waiting;
+  if (joined->first) return look_for_place(head);
+  sleep_in_line();
+}
+
+// One look; whoever finds nothing stays in the line.
+void Connection::look_for_place(const net::RequestHead& head) {
+  Exchange& x = *exchange_;
+  const RoutingRuntime* const line = x.line;
+  Acquired outcome = worker_.renew_view(x);
+  if (outcome == Acquired::Ok) outcome = worker_.acquire(head, x);
+  if (outcome == Acquired::Ok) {
+    worker_.leave_line(x);
+    worker_.counters().waited(Counters::Wait::Served);
+    return connect(head);
+  }
+  if (!worker_.may_wait(x, outcome)) {
+    worker_.leave_line(x);
+    return refuse_place(outcome);
+  }
+  if (x.routing->runtime == line) return sleep_in_line();
+  worker_.leave_line(x);  // the new view sends it elsewhere
+  wait_for_place(head);
+}
+
+void Connection::sleep_in_line() {
+  const Exchange& x = *exchange_;
+  const TimePoint look = std::min(x.waits_until, worker_.next_look(x));
+  limit(Limit::Wait, std::max<nanoseconds>(look - worker_.now(), nanoseconds{1}));
+}
+
+void Connection::woken() {
+  if (state_ != State::Waiting) return;
+  const std::uint64_t ticket = exchange_->ticket;
+  const auto still = [&] { return state_ == State::Waiting && exchange_->ticket == ticket; };
+  for (const bool again : {false, true}) {
+    if (again) worker_.rest(ticket);
+    look_for_place(remembered());
+    if (!still()) break;
+  }
+  if (still()) worker_.pass_on(ticket);
+  if (state_ != State::Gone) drive();
 }
 
 void Connection::connect(const net::RequestHead& head) {
@@ -120,7 +193,7 @@ void Connection::connect(const net::RequestHead& head) {
     x.note->routing = x.routing->id.str();
     x.note->upstream = proxy.upstream->str();
   }
-  const UpstreamKey key{proxy.id, credential_tag(proxy), x.client_tag};
+  const UpstreamKey key{proxy.id, credential_tag(proxy), x.client_tag, x.session.tag()};
   const bool reusable = worker_.settings().reuse && x.kind == domain::RequestKind::Http &&
                         !x.websocket && !x.fresh_retry_used;
   if (reusable) upstream_ = worker_.pool().take(key, *this);
@@ -159,7 +232,8 @@ void Connection::dial(const net::RequestHead& head, const IpAddress& address) {
   }
   worker_.counters().dialled();
   x.dialling = true;
-  upstream_ = worker_.pool().make({proxy.id, credential_tag(proxy), x.client_tag}, *this);
+  upstream_ =
+      worker_.pool().make({proxy.id, credential_tag(proxy), x.client_tag, x.session.tag()}, *this);
   upstream_->open(std::move(connecting.fd), false);
   if (proxy.endpoint.scheme == domain::Scheme::Https) return secure(head);
   ask(head);
@@ -201,15 +275,18 @@ void Connection::secured() {
   ask(remembered());
 }
 
-// Fields for the gateway alone: a caller's session key is nobody else's business (R4), and neither
-// is what a trusted proxy tells us of its clients (GW-5).
-constexpr std::string_view kStaysHere[]{"X-Proxy-Session", "X-Forwarded-For"};
-
 void Connection::ask(const net::RequestHead& head) {
   Exchange& x = *exchange_;
   net::RequestRewrite how;
   how.proxy_authorization = authorization_value(x.allocation.proxy());
-  how.strip = std::span(kStaysHere).first(trusted_ ? 2 : 1);
+  // Fields for the gateway alone: a caller's session is nobody else's business (R4), and neither is
+  // what a trusted proxy tells us of its clients (GW-5).
+  std::array<std::string_view, 2> stays_here;
+  std::size_t kept = 0;
+  const std::string_view session_field = x.view->view->policy().session_header;
+  if (!session_field.empty()) stays_here[kept++] = session_field;
+  if (trusted_) stays_here[kept++] = "X-Forwarded-For";
+  how.strip = std::span(stays_here).first(kept);
   how.upgrade = x.websocket;
   const auto out = lane_.scratch.out();
   const std::size_t size = net::write_request(head, how, out);
@@ -289,6 +366,12 @@ void Connection::fail(domain::Failure failure, domain::Refusal refusal) {
   if (upstream_ != nullptr) worker_.pool().discard(*std::exchange(upstream_, nullptr), true);
   x.dialling = false;
   forget_answer();
+  // A failed attempt ends the session's binding; a second try at the same proxy is none (R4).
+  const bool lost = decision != domain::RetryDecision::SameProxyFresh && worker_.leave_session(x);
+  if (lost && x.strict) {
+    release(failure);
+    return refuse(domain::Refusal::SessionLost, failure.kind);
+  }
   if (decision == domain::RetryDecision::Stop || x.head.empty()) {
     release(failure);
     return refuse(refusal, failure.kind);
@@ -417,6 +500,7 @@ void Connection::begin_answer(const net::ResponseHead& head) {
   Exchange& x = *exchange_;
   x.committed = true;
   x.head.clear();
+  worker_.confirm_session(x);
   worker_.let_go_of_view(x);
   x.upstream_keeps = head.keep_alive();
   x.down = BodyFlow(head.framing(), head.content_length(), x.http_1_0);
@@ -439,6 +523,7 @@ void Connection::open_tunnel(const net::ResponseHead& head) {
   const Settings& settings = worker_.settings();
   x.committed = true;
   x.head.clear();
+  worker_.confirm_session(x);
   worker_.let_go_of_view(x);
   std::string_view answer = "HTTP/1.1 200 Connection established\r\n\r\n";
   if (x.kind == domain::RequestKind::Http) {

@@ -1,8 +1,9 @@
 // Connections towards proxies, and the idle ones that a thread keeps for reuse.
 //
-// A connection is reused only for the same proxy, the same credential and the same client (ruling
-// R9): a vendor may bind an exit to a connection, and one client must never ride on another's. An
-// idle connection on which anything happens, bytes or an end, is closed at once.
+// A connection is reused only for the same proxy, the same credential, the same client and the same
+// session of it (ruling R9): a vendor may bind an exit to a connection, and one client must never
+// ride on another's. An idle connection on which anything happens, bytes or an end, is closed at
+// once.
 //
 // Thread rule: the loop's thread.
 // Limits:      the idle connections of one thread; the one that waits longest is closed for a new
@@ -29,11 +30,12 @@ struct UpstreamKey {
   ProxyId proxy;
   std::uint64_t credential = 0;  // a tag of the credential's version
   std::uint64_t client = 0;      // a tag of the client's name; 0: nobody
+  std::uint64_t session = 0;     // a tag of the session's name; 0: none
   friend bool operator==(const UpstreamKey&, const UpstreamKey&) = default;
 
   [[nodiscard]] std::size_t hash() const noexcept {
-    std::uint64_t h =
-        proxy.value() ^ (credential * 0x9E3779B97F4A7C15U) ^ (client * 0xC2B2AE3D27D4EB4FU);
+    std::uint64_t h = proxy.value() ^ (credential * 0x9E3779B97F4A7C15U) ^
+                      (client * 0xC2B2AE3D27D4EB4FU) ^ (session * 0x165667B19E3779F9U);
     h ^= h >> 32U;
     h *= 0xD6E8FEB86659FD93U;
     return h ^ (h >> 32U);

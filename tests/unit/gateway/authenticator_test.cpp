@@ -67,7 +67,8 @@ class AuthenticatorTest : public ::testing::Test {
 
   static std::string basic(const std::string& pair) { return "Basic " + base64_encode(pair); }
   Principal check(const std::string& value, std::uint64_t view = 1) {
-    return authenticator_.check(clients_, view, value, source_, TimePoint{} + seconds(100));
+    return authenticator_.check({clients_, view, parameters_}, value, source_,
+                                TimePoint{} + seconds(100));
   }
   // Turns the loop until a verdict has come.
   Verifier::Verdict verdict() {
@@ -83,6 +84,7 @@ class AuthenticatorTest : public ::testing::Test {
       loop_, [this](const CredentialKey&, Verifier::Verdict verdict) { verdict_ = verdict; }};
   Authenticator authenticator_{verifier_, asker_};
   ClientTable clients_;
+  bool parameters_ = true;
   IpAddress source_ = IpAddress::v4(0xC6336407);
 };
 
@@ -142,16 +144,48 @@ TEST_F(AuthenticatorTest, AFullQueueIsSaidAndNotWaitedFor) {
   crypto_.hold = false;
 }
 
+// One password, many user names: GW-13.
+TEST_F(AuthenticatorTest, ParametersAreReadOnceThePasswordIsRightAndVerifiedOnceForAll) {
+  EXPECT_EQ(check(basic("ann-country-us:wrong")).verdict, Verdict::Pending);
+  EXPECT_EQ(verdict(), Verifier::Verdict::Rejected);
+  EXPECT_EQ(check(basic("ann-colour-red:wrong")).verdict, Verdict::Rejected);
+  EXPECT_EQ(check(basic("ann-colour-red:wrong")).asked, nullptr) << "nothing is told before";
+  EXPECT_EQ(crypto_.verified, 1);
+  EXPECT_EQ(check(basic("ann-country-us:se:cret")).verdict, Verdict::Pending);
+  EXPECT_EQ(verdict(), Verifier::Verdict::Accepted);
+  for (int i = 0; i < 100; ++i) {
+    const Principal ann = check(basic("ann-country-us-session-s" + std::to_string(i) + ":se:cret"));
+    ASSERT_EQ(ann.verdict, Verdict::Accepted);
+    ASSERT_NE(ann.asked, nullptr);
+    EXPECT_EQ(ann.asked->parameters.session, "s" + std::to_string(i));
+    EXPECT_EQ(ann.asked->parameters.filter.attributes.country, "US");
+  }
+  const Principal again = check(basic("ann-country-us-session-s99:se:cret"));
+  EXPECT_EQ(again.asked->parameters.session, "s99") << "warm";
+  EXPECT_EQ(check(basic("ann:se:cret")).asked, nullptr);
+  const Principal wrong = check(basic("ann-colour-red:se:cret"));
+  EXPECT_EQ(wrong.verdict, Verdict::Accepted);
+  EXPECT_NE(wrong.asked->fault.find("\"colour\""), std::string::npos) << wrong.asked->fault;
+  EXPECT_EQ(crypto_.verified, 2);
+}
+
+TEST_F(AuthenticatorTest, WithoutParametersAUserNameIsANameAndNothingElse) {
+  parameters_ = false;
+  EXPECT_EQ(check(basic("ann-country-us:se:cret")).verdict, Verdict::Rejected);
+  EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Pending);
+  EXPECT_EQ(verdict(), Verifier::Verdict::Accepted);
+}
+
 TEST_F(AuthenticatorTest, ASourceRunsOutOfTriesAndGetsThemBack) {
   const TimePoint now = TimePoint{} + seconds(100);
   for (std::uint32_t i = 0; i < Authenticator::kTokens; ++i) authenticator_.charge(source_, now);
   EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Limited);
   const auto other =
-      authenticator_.check(clients_, 1, basic("ann:se:cret"), IpAddress::v4(0xC6336408), now);
+      authenticator_.check({clients_, 1}, basic("ann:se:cret"), IpAddress::v4(0xC6336408), now);
   EXPECT_EQ(other.verdict, Verdict::Pending) << "another source is not meant";
   EXPECT_EQ(verdict(), Verifier::Verdict::Accepted);
   EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Accepted) << "what is known needs no try";
-  const auto later = authenticator_.check(clients_, 1, basic("ann:third"), source_,
+  const auto later = authenticator_.check({clients_, 1}, basic("ann:third"), source_,
                                           now + 2 * Authenticator::kTokenEvery);
   EXPECT_EQ(later.verdict, Verdict::Pending);
   EXPECT_EQ(verdict(), Verifier::Verdict::Rejected);

@@ -67,6 +67,58 @@ TEST_F(GatewayAccess, A407ToConnectSaysSoInItsReasonAndAllowsAnotherTry) {
   EXPECT_EQ(d.all().find("200 OK"), std::string::npos);
 }
 
+// GW-13: the password first, then the parameters; a 407 that names the one that is wrong.
+TEST_F(GatewayAccess, ABadParameterIsNamedToWhoKnowsThePassword) {
+  FakeProxy& p = proxy(answering("ok"));
+  rig_.add_client("ann", "secret");
+  start();
+  const auto as = [](const std::string& pair) {
+    return "Proxy-Authorization: Basic " + base64_encode(pair) + "\r\n";
+  };
+  Peer c = client();
+  c.send(get("/", as("ann-colour-red:wrong")));
+  EXPECT_TRUE(has(c.answer(), "\"code\":\"auth_rejected\""));
+  c.send(get("/", as("ann-colour-red:secret")));
+  const std::string bad = c.answer();
+  EXPECT_EQ(bad.substr(0, 43), "HTTP/1.1 407 Proxy Authentication Required\r");
+  EXPECT_TRUE(has(bad, "\"code\":\"bad_parameter\""));
+  EXPECT_TRUE(has(bad, "\\\"colour\\\": is no parameter")) << bad;
+  EXPECT_TRUE(has(bad, "Proxy-Authenticate: Basic "));
+  EXPECT_FALSE(has(bad, "Proxy-Status")) << "RFC 9209 has no word for it";
+  Peer d = client();
+  d.send(connect_to("origin.example:443", as("ann-country-usa:secret")));
+  const std::string refused = d.answer();
+  EXPECT_EQ(refused.substr(0, 60),
+            "HTTP/1.1 407 Proxy Authentication Required (bad_parameter)\r\n");
+  EXPECT_EQ(p.connections(), 0);
+  EXPECT_EQ(outcomes("bad_parameter"), 2);
+  c.send(get("/", as("ann-strict:secret")));
+  EXPECT_EQ(c.answer().substr(0, 12), "HTTP/1.1 200") << "the connection went on";
+}
+
+TEST_F(GatewayAccess, ACountryIsFoundOrSaidToBeMissing) {
+  proxy(answering("us"));
+  proxy(answering("de"));
+  rig_.snapshot.proxies[0].attributes.country = "US";
+  rig_.snapshot.proxies[1].attributes.country = "DE";
+  rig_.add_client("ann", "secret");
+  start();
+  const auto as = [&](const std::string& name) {
+    return ask(get("/", "Proxy-Authorization: Basic " + base64_encode(name + ":secret") + "\r\n"));
+  };
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(as("ann-country-de").ends_with("de"));
+    EXPECT_TRUE(as("ann-cc-US").ends_with("us"));
+  }
+  const std::string none = as("ann-country-jp");
+  EXPECT_TRUE(has(none, "\"code\":\"no_candidate\"")) << none;
+  EXPECT_TRUE(has(none, "fits the user name"));
+  rig_.snapshot.policy.username_parameters = false;
+  rig_.publish();
+  EXPECT_TRUE(has(as("ann-country-de"), "\"code\":\"auth_rejected\"")) << "switched off";
+  EXPECT_EQ(as("ann").substr(0, 12), "HTTP/1.1 200");
+}
+
 // A thousand connections with one password cost one verification, off the serving thread (GW-10).
 TEST_F(GatewayAccess, OnePasswordIsVerifiedOnce) {
   proxy(answering("ok"));

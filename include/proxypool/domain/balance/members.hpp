@@ -171,6 +171,10 @@ class Members {
     for_benched(wake);
     lower_bench_due(TimePoint(nanoseconds(next)));
   }
+  // When the next benched member comes back; kNever: none is benched.
+  [[nodiscard]] TimePoint bench_due() const noexcept {
+    return TimePoint(nanoseconds(bench_due_.load()));
+  }
   // Takes a place at this member, if it is of the tier and has one.
   [[nodiscard]] bool try_reserve(std::uint32_t member, Tier tier, TimePoint now) noexcept {
     if (past_end(member, now)) return false;

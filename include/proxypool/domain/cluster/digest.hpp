@@ -146,6 +146,9 @@ inline void encode(CanonicalWriter& out, const SnapshotPolicy& policy) {
   out.ranges(policy.allow_cidrs);
   out.texts(policy.deny_hosts);
   out.list(policy.allow_ports, [&](std::uint16_t port) { out.number(port); });
+  out.number(policy.username_parameters ? 1 : 0);
+  out.text(policy.session_header);
+  out.number(static_cast<std::uint64_t>(policy.session_idle.count()));
 }
 
 inline void encode(CanonicalWriter& out, const SnapshotCredential& credential) {

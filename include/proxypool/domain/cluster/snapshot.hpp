@@ -111,14 +111,18 @@ struct SnapshotClient {
   friend bool operator==(const SnapshotClient&, const SnapshotClient&) = default;
 };
 
-// What the gateway obeys beside routings: destinations, retries, SUSPECT use.
+// What the gateway obeys beside routings: destinations, retries, SUSPECT use, user names,
+// sessions.
 struct SnapshotPolicy {
   UseSuspect use_suspect = UseSuspect::WhenEmpty;
   bool unsafe_before_send = false;
   std::vector<Cidr> deny_cidrs;
   std::vector<Cidr> allow_cidrs;
   std::vector<std::string> deny_hosts;
-  std::vector<std::uint16_t> allow_ports;  // empty: every port
+  std::vector<std::uint16_t> allow_ports;          // empty: every port
+  bool username_parameters = true;                 // R5: a user name may ask for more than a client
+  std::string session_header = "X-Proxy-Session";  // R4; empty: none
+  milliseconds session_idle{600'000};              // a session that is not used so long is over
   friend bool operator==(const SnapshotPolicy&, const SnapshotPolicy&) = default;
 };
 

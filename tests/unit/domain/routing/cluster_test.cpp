@@ -232,7 +232,7 @@ TEST(CheckSnapshot, AcceptsAGoodOneAndNamesEachFaultOfABadOne) {
       {[](auto& s) { s.routings[1].current = UpstreamId("other"); },
        "routing second stands at other, which is not in it"},
       {[](auto& s) { s.routings[1].on_unavailable = OnUnavailable::Direct; },
-       "routing second: this worker knows no onUnavailable but reject"},
+       "routing second: this worker knows no onUnavailable direct"},
       {[](auto& s) { s.routings[0].upstreams.resize(65); },
        "routing first has more upstreams than 64"},
       {[](auto& s) { s.clients.push_back(s.clients[0]); }, "the client alice comes twice"},

@@ -380,5 +380,21 @@ TEST_F(DispatcherTest, AllocatesNothingOnceAHostWasSeen) {  // GW-33
   EXPECT_EQ(dispatcher_.regex_misses(), 1U);
 }
 
+TEST_F(DispatcherTest, AllocatesNothingOnceAFilterWasSeen) {  // GW-33
+  SnapshotBuilder s = one_upstream(500, 2);
+  for (auto& proxy : s.get().proxies) proxy.attributes.country = "US";
+  const auto view = serve(registry_, s);
+  const domain::ProxyFilter filter{{"US", "", "", ""}, {}};
+  const std::string key = filter.key();
+  const auto once = [&](const domain::ProxyFilter& wanted, const std::string& name) {
+    return dispatcher_.acquire(*view, view->routing(0), {}, kNow, random_, {&wanted, name}).outcome;
+  };
+  EXPECT_EQ(once(filter, key), Acquired::Ok);
+  const auto before = allocations;
+  for (int i = 0; i < 100; ++i) (void)once(filter, key);
+  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(dispatcher_.filter_misses(), 1U);
+}
+
 }  // namespace
 }  // namespace proxypool::gateway
