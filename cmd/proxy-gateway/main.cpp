@@ -45,6 +45,7 @@ gateway::Settings settings_of(const config::Config& config) {
   settings.strict = config.cluster.strict;
   settings.access_log_one_in = from.access_log_one_in;
   settings.connections_max = from.limits.connections_max;
+  settings.connections_per_source_max = from.limits.connections_per_source_max;
   settings.in_flight_max = from.limits.in_flight_max;
   settings.body_bytes_max = from.limits.body_bytes_max;
   settings.sessions_max = from.sticky.sessions_max;

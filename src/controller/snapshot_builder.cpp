@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "proxypool/domain/client/limits.hpp"
+
 namespace proxypool::controller {
 
 namespace {
@@ -45,6 +47,12 @@ domain::WorkerSnapshot build_snapshot(const SharedSection& shared,
   snapshot.upstreams = shared.upstreams;
   snapshot.routings = shared.routings;
   snapshot.clients = shared.clients;
+  for (domain::SnapshotClient& client : snapshot.clients) {
+    const std::uint32_t burst = client.burst == 0 ? client.rate_per_second : client.burst;
+    client.rate_per_second = domain::share_of(client.rate_per_second, head.workers);
+    client.burst = client.rate_per_second == 0 ? 0 : domain::share_of(burst, head.workers);
+    client.in_flight_max = domain::share_of(client.in_flight_max, head.workers);
+  }
   snapshot.policy = shared.policy;
 
   CredentialTable credentials(snapshot.credentials);

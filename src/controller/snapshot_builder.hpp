@@ -3,6 +3,7 @@
 // Thread rule: pure function.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "controller/shared_section.hpp"
@@ -16,6 +17,7 @@ struct SnapshotHead {
   Epoch epoch;
   StoreTime now;                  // the store's; proxies past their margin at it are left out
   bool intentional_loss = false;  // CP-6
+  std::uint32_t workers = 1;      // live ones, this one among them: they share clients' limits (R7)
 };
 
 // Owned, usable proxies only; credentials are stored once each and referenced. `held` is consumed.

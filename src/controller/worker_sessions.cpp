@@ -89,6 +89,7 @@ class WorkerSessions::Session {
     bool published = false;                        // anything was issued in this session
     std::uint64_t built_change = 0;                // what the last build saw
     std::uint64_t built_section = 0;
+    std::uint32_t built_workers = 0;
     std::uint64_t seen_change = 0;  // the newest change counter step() saw
     std::uint64_t seen_section = 0;
     TimePoint dirty_since = kNever;
@@ -378,8 +379,22 @@ Status WorkerSessions::extend(Session& session, std::uint64_t report_sequence, T
   return ok();
 }
 
+// How many workers share the clients' limits; 1 while no client has any, so that nothing is built
+// for it. Nothing when the store does not answer: shares stay as they are.
+std::optional<std::uint32_t> WorkerSessions::sharers(const SharedSection& shared) const {
+  const bool limited = std::any_of(
+      shared.clients.begin(), shared.clients.end(),
+      [](const auto& client) { return client.rate_per_second != 0 || client.in_flight_max != 0; });
+  if (!limited) return 1;
+  const auto workers = deps_.registry.workers(budget());
+  if (!workers) return std::nullopt;
+  const auto live = std::count_if(workers->begin(), workers->end(),
+                                  [](const auto& row) { return row.live && !row.draining; });
+  return static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(1, live));
+}
+
 Status WorkerSessions::publish(Session& session, std::uint64_t change, const SharedSection& shared,
-                               TimePoint now) {
+                               std::uint32_t workers, TimePoint now) {
   const Deadline deadline = budget();
   const ports::LeaseHolder& holder = session.holder();
   PP_TRY(const std::uint32_t renewed, deps_.pool.renew(holder, settings_.lease, deadline));
@@ -392,9 +407,9 @@ Status WorkerSessions::publish(Session& session, std::uint64_t change, const Sha
   const bool same_generation = session.with([&](const Session::Data& data) {
     return data.accepted && data.accepted->version.generation == generation.id;
   });
-  auto snapshot = std::make_shared<const domain::WorkerSnapshot>(
-      build_snapshot(shared, std::move(held),
-                     {{generation.id, counter}, session.epoch(), generation.now, same_generation}));
+  auto snapshot = std::make_shared<const domain::WorkerSnapshot>(build_snapshot(
+      shared, std::move(held),
+      {{generation.id, counter}, session.epoch(), generation.now, same_generation, workers}));
   const domain::SnapshotDigest digest = domain::digest_of(
       *snapshot, [this](std::string_view bytes) { return deps_.crypto.sha256(bytes); });
   const ports::IssuedSnapshot issued{snapshot->version, snapshot->epoch, digest, change};
@@ -402,6 +417,7 @@ Status WorkerSessions::publish(Session& session, std::uint64_t change, const Sha
   const bool unchanged = session.with([&](Session::Data& data) {
     data.built_change = change;
     data.built_section = shared.revision;
+    data.built_workers = workers;
     data.dirty_since = kNever;
     // Equal to what the worker serves: it keeps its version, and the newer change counter counts
     // as acknowledged, since nothing of it concerns this worker.
@@ -441,6 +457,7 @@ TimePoint WorkerSessions::step(TimePoint now) {
     if (!change) count(&WorkerSessionCounters::build_failures);
     return now + settings_.delay_max;
   }
+  const auto workers = sharers(*shared);
   const auto sessions = state_.with([](const State& state) {
     std::vector<SessionPtr> all;
     for (const auto& [worker, session] : state.sessions) all.push_back(session);
@@ -461,6 +478,7 @@ TimePoint WorkerSessions::step(TimePoint now) {
       }
       if (now < data.not_before) return Due::No;
       if (!data.published) return now >= data.hold_back_until ? Due::Build : Due::No;
+      if (workers && data.built_workers != *workers) return Due::Build;
       if (data.built_change == *change && data.built_section == shared->revision) return Due::No;
       const bool quiet = now - data.last_change >= settings_.quiet;
       const bool late = data.dirty_since != kNever && now - data.dirty_since >= settings_.delay_max;
@@ -483,7 +501,9 @@ TimePoint WorkerSessions::step(TimePoint now) {
         build = open && *open == 0;
       }
     }
-    if (build && !publish(*session, *change, *shared, now)) {
+    const std::uint32_t share = workers.value_or(
+        session->with([](const Session::Data& data) { return data.built_workers; }));
+    if (build && !publish(*session, *change, *shared, share, now)) {
       count(&WorkerSessionCounters::build_failures);
     }
   }

@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -115,7 +116,8 @@ class WorkerSessions final : public ports::WorkerService {
   void count(std::uint64_t WorkerSessionCounters::*counter);
   // Builds and issues a snapshot if there is something new; the session's stream is open.
   Status publish(Session& session, std::uint64_t change, const SharedSection& shared,
-                 TimePoint now);
+                 std::uint32_t workers, TimePoint now);
+  [[nodiscard]] std::optional<std::uint32_t> sharers(const SharedSection& shared) const;
   Status extend(Session& session, std::uint64_t report_sequence, TimePoint now, Deadline deadline);
 
   WorkerSessionSettings settings_;

@@ -34,9 +34,10 @@ struct Settings {
   std::uint32_t access_log_one_in = 100;  // answered requests for each line of the log; 0: none
 
   // For the whole process.
-  std::uint32_t connections_max = 20'000;   // over: closed on arrival
-  std::uint32_t in_flight_max = 10'000;     // requests and tunnels; over: 503
-  std::uint64_t body_bytes_max = 0;         // 0: none; over: 413
+  std::uint32_t connections_max = 20'000;        // over: closed on arrival
+  std::uint32_t connections_per_source_max = 0;  // over: the same; 0: no limit
+  std::uint32_t in_flight_max = 10'000;          // requests and tunnels; over: 503
+  std::uint64_t body_bytes_max = 0;              // 0: none; over: 413
   std::uint32_t sessions_max = 65'536;      // remembered; the one unused for longest makes room
   std::uint32_t idle_upstreams_max = 4096;  // kept connections of one thread; the oldest is closed
 

@@ -125,6 +125,13 @@ void Worker::on_accept(net::UniqueFd fd, const net::Endpoint& peer) {
   connection->start(std::move(fd));
 }
 
+bool Worker::count_source(Connection& connection) {
+  if (connection.trusted_) return true;
+  connection.source_counted_ = common_.sources.enter(connection.source_);
+  if (!connection.source_counted_) counters().turned_away();
+  return connection.source_counted_;
+}
+
 bool Worker::allows(const IpAddress& source) const noexcept {
   const auto& ranges = common_.settings.allow_cidrs;
   return ranges.empty() || contains(ranges, source);
@@ -142,6 +149,7 @@ void Worker::gone(Connection& connection) {
   std::erase_if(verifying_, mine);
   std::erase_if(awaiting_address_, mine);
   add(load_.connections, UINT32_MAX);
+  if (connection.source_counted_) common_.sources.leave(connection.source_);
   dead_.push_back(&connection);
   loop_.defer(*this);
 }
@@ -284,6 +292,7 @@ void Worker::end_exchange(Exchange& exchange, bool tunnel) noexcept {
   counters().bytes(exchange.bytes_up, exchange.bytes_down);
   end_session_use(exchange);
   leave_line(exchange);
+  if (exchange.use != nullptr) exchange.use->leave();
   add(tunnel ? load_.tunnels : load_.requests, UINT32_MAX);
   forget(exchange.half_answer);
   let_go_of_view(exchange);

@@ -25,6 +25,7 @@
 #include "gateway/ingress/authenticator.hpp"
 #include "gateway/ingress/connection.hpp"
 #include "gateway/ingress/exchange.hpp"
+#include "gateway/ingress/sources.hpp"
 #include "gateway/ingress/verifier.hpp"
 #include "gateway/settings.hpp"
 #include "gateway/transport/resolver.hpp"
@@ -64,6 +65,7 @@ struct Common {
   ports::Events& events;
   WaitQueue& waits;
   SessionTable sessions;
+  Sources sources;
   std::vector<Load> loads;  // one a worker
   // Set before the workers run.
   std::shared_ptr<const net::TlsContext> client_tls;  // null: plain
@@ -81,6 +83,7 @@ struct Common {
         events(e),
         waits(w),
         sessions(s.sessions_max, seed),
+        sources(s.connections_per_source_max),
         loads(s.threads) {}
 };
 
@@ -122,6 +125,9 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   [[nodiscard]] AccessLog& access_log() noexcept { return access_log_; }
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] TimePoint now() const noexcept { return lane_.loop.now(); }
+  // Counts a connection for its source, which is known now; false: that has as many as it may. A
+  // trusted proxy brings many sources and is not counted.
+  [[nodiscard]] bool count_source(Connection& connection);
   void again(Connection& connection);
   void gone(Connection& connection);
   [[nodiscard]] bool allows(const IpAddress& source) const noexcept;

@@ -79,6 +79,13 @@ RoutingRuntime* ProxyRegistry::routing(const RoutingId& id) {
   return routings_.emplace(id, std::make_unique<RoutingRuntime>()).first->second.get();
 }
 
+domain::ClientUse* ProxyRegistry::client(const ClientName& name) {
+  const auto found = clients_.find(name);
+  if (found != clients_.end()) return found->second.get();
+  if (clients_.size() >= kClientsMax) return nullptr;
+  return clients_.emplace(name, std::make_unique<domain::ClientUse>()).first->second.get();
+}
+
 ProxyRegistry::Slot* ProxyRegistry::place(ProxyId id, UpstreamRuntime& upstream,
                                           const char*& refusal) {
   auto found = slots_.find(id);

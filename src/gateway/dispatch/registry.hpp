@@ -14,7 +14,7 @@
 //              time (the owner: the snapshot session).
 // Limits:      slots_max slots; a proxy that finds none is named in ViewBuilder::rejected.
 //              kNamesMax upstreams and routings over the life of the process, some KiB each; a
-//              snapshot beyond is refused.
+//              snapshot beyond is refused. So with kClientsMax clients that have limits.
 #pragma once
 
 #include <array>
@@ -32,6 +32,7 @@
 #include "proxypool/base/limits.hpp"
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/balance/members.hpp"
+#include "proxypool/domain/client/limits.hpp"
 #include "proxypool/domain/cluster/validate.hpp"
 #include "proxypool/domain/routing/strategy.hpp"
 #include "proxypool/ports/control_plane.hpp"
@@ -91,6 +92,7 @@ class ProxyRegistry {
  public:
   static constexpr std::uint32_t kSlotsMax = 2 * limits::kProxiesPerWorkerMax;
   static constexpr std::size_t kNamesMax = 16'384;
+  static constexpr std::size_t kClientsMax = 262'144;
 
   struct Options {
     nanoseconds bench = std::chrono::seconds(2);  // gateway.bench; 0: nobody is benched
@@ -149,6 +151,7 @@ class ProxyRegistry {
   // ViewBuilder's: null at a maximum.
   UpstreamRuntime* upstream(const UpstreamId& id);
   RoutingRuntime* routing(const RoutingId& id);
+  domain::ClientUse* client(const ClientName& name);
   // The slot of a proxy under this upstream; why it has none stands in `refusal`.
   Slot* place(ProxyId id, UpstreamRuntime& upstream, const char*& refusal);
 
@@ -160,6 +163,7 @@ class ProxyRegistry {
   std::vector<ProxyId> draining_;
   std::unordered_map<UpstreamId, std::unique_ptr<UpstreamRuntime>> upstreams_;
   std::unordered_map<RoutingId, std::unique_ptr<RoutingRuntime>> routings_;
+  std::unordered_map<ClientName, std::unique_ptr<domain::ClientUse>> clients_;
 };
 
 }  // namespace proxypool::gateway

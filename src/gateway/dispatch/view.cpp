@@ -102,12 +102,27 @@ Status ViewBuilder::begin() {
     upstream_numbers_.emplace(upstream.id, view_->upstreams_.size());
     view_->upstreams_.emplace_back().runtime = runtime;
   }
+  PP_TRY(const Unit limited, add_clients());
+  (void)limited;
   for (const auto& routing : snapshot_->routings) {
     PP_TRY(const Unit added, add_routing(routing));
     (void)added;
   }
   credentials_.resize(snapshot_->credentials.size());
   kinds_.resize(view_->upstreams_.size());
+  return ok();
+}
+
+Status ViewBuilder::add_clients() {
+  view_->uses_.reserve(snapshot_->clients.size());
+  for (const auto& client : snapshot_->clients) {
+    const bool limited = client.rate_per_second != 0 || client.in_flight_max != 0;
+    domain::ClientUse* use = limited ? registry_.client(client.name) : nullptr;
+    if (limited && use == nullptr) {
+      return Error(ErrorCode::Exhausted, Origin::Internal, "too many client names in one life");
+    }
+    view_->uses_.push_back(use);
+  }
   return ok();
 }
 

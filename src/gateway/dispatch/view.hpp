@@ -103,6 +103,10 @@ class View {
   [[nodiscard]] std::uint32_t number_of(const Routing& routing) const noexcept {
     return static_cast<std::uint32_t>(&routing - routings_.data());
   }
+  // What a client that has limits uses of them; null: it has none.
+  [[nodiscard]] domain::ClientUse* use_of(std::uint32_t client) const noexcept {
+    return uses_[client];
+  }
   // Who may use the gateway, and which destinations.
   [[nodiscard]] const ClientTable& principals() const noexcept { return principals_; }
   [[nodiscard]] const domain::TargetPolicy& targets() const noexcept { return targets_; }
@@ -122,6 +126,7 @@ class View {
   domain::Matcher matcher_;
   domain::TargetPolicy targets_;
   std::vector<domain::SnapshotClient> clients_;
+  std::vector<domain::ClientUse*> uses_;  // by client; the registry's
   ClientTable principals_;
   std::unordered_map<std::string_view, std::uint32_t> client_numbers_;  // keys: clients_
   std::vector<Upstream> upstreams_;
@@ -152,6 +157,7 @@ class ViewBuilder {
   [[nodiscard]] std::size_t rejected_count() const noexcept { return rejected_count_; }
 
  private:
+  Status add_clients();
   Status add_routing(const domain::SnapshotRouting& routing);
   void place(const domain::SnapshotProxy& proxy);
   void open(const domain::SnapshotProxy& proxy);

@@ -109,7 +109,9 @@ std::string write_answer(const Answer& answer) {
     out += "\r\nProxy-Authenticate: Basic realm=\"proxypool\", charset=\"UTF-8\"";
   }
   if (row.retry_after) {
-    out += "\r\nRetry-After: " + std::string(retry_after_seconds(answer.refusal));
+    out += "\r\nRetry-After: ";
+    out += answer.retry_after_s > 0 ? std::to_string(answer.retry_after_s)
+                                    : std::string(retry_after_seconds(answer.refusal));
   }
   if (answer.close) out += "\r\nConnection: close";
   out += "\r\n\r\n";

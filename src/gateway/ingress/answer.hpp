@@ -19,7 +19,8 @@ struct Answer {
   net::Method method = net::Method::Get;  // CONNECT: the reason phrase carries the code
   bool close = true;
   std::uint64_t request_id = 0;
-  std::string_view detail;  // one sentence; the title when empty
+  std::string_view detail;         // one sentence; the title when empty
+  std::int64_t retry_after_s = 0;  // where the contract has it; 0: what is usual for the refusal
 };
 
 // Head and body of an error answer: application/problem+json (RFC 9457) with Proxy-Status

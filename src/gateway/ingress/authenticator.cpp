@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "gateway/ingress/sources.hpp"
 #include "proxypool/base/text.hpp"
 
 namespace proxypool::gateway {
@@ -22,14 +23,6 @@ std::optional<SecretString> decode_basic(std::string_view value) {
   auto decoded = base64_decode(trim(value.substr(kScheme.size())));
   if (!decoded || decoded->find(':') == std::string::npos) return std::nullopt;
   return SecretString(*std::move(decoded));
-}
-
-// One subscriber's IPv6 network counts as one source.
-IpAddress network_of(const IpAddress& source) noexcept {
-  if (source.is_v4()) return source;
-  IpAddress::Bytes bytes = source.bytes();
-  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
-  return IpAddress::v6(bytes);
 }
 
 }  // namespace

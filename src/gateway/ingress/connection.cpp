@@ -216,8 +216,8 @@ void Connection::idled() {
 
 // Ends -------------------------------------------------------------------------------------------
 
-void Connection::refuse(domain::Refusal refusal, domain::FailureKind kind,
-                        std::string_view detail) {
+void Connection::refuse(domain::Refusal refusal, domain::FailureKind kind, std::string_view detail,
+                        nanoseconds retry_after) {
   worker_.counters().answered(refusal);
   const auto& row = contract(refusal);
   const AccessNote* note = exchange_ == nullptr ? nullptr : exchange_->note.get();
@@ -227,7 +227,9 @@ void Connection::refuse(domain::Refusal refusal, domain::FailureKind kind,
     end_exchange(true);
   }
   const bool close = row.closes || !may_go_on_ || draining_;
-  const auto answer = write_answer({refusal, kind, method_, close, request_id_, detail});
+  const auto wait = std::chrono::ceil<std::chrono::seconds>(retry_after);
+  const auto answer =
+      write_answer({refusal, kind, method_, close, request_id_, detail, wait.count()});
   if (send(answer) == Write::Broken) return gone(true);
   if (close) return linger();
   next_request();

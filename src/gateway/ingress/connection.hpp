@@ -121,11 +121,14 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void allow_another_try(const net::RequestHead& head);
   void refuse_principal(Principal::Verdict verdict, const net::RequestHead& head);
   void answer_last_hop(const net::RequestHead& head);
+  [[nodiscard]] bool within_limits(const ViewPin& view, const Principal& principal,
+                                   domain::ClientUse*& entered);
   void admit(const net::RequestHead& head, ViewPin& view, const Principal& principal);
 
   // Attempts (transport/attempt.cpp).
   void attempt(const net::RequestHead& head);
   [[nodiscard]] bool place(const net::RequestHead& head);
+  // Waiting (transport/waiting.cpp).
   void wait_for_place(const net::RequestHead& head);
   void look_for_place(const net::RequestHead& head);
   void sleep_in_line();
@@ -167,7 +170,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
 
   // Ends (ingress/connection.cpp).
   void refuse(domain::Refusal refusal, domain::FailureKind kind = domain::FailureKind::None,
-              std::string_view detail = {});
+              std::string_view detail = {}, nanoseconds retry_after = {});
   void release(domain::Failure failure);
   [[nodiscard]] AccessEnd access_end(std::string_view reason) const;
   void log_end(std::string_view reason);
@@ -188,6 +191,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   Limit limit_ = Limit::None;
   net::Method method_ = net::Method::Get;
   bool source_allowed_;
+  bool source_counted_ = false;
   bool trusted_ = false;    // source_ is a proxy whose word about its clients is taken
   bool may_go_on_ = false;  // another request can follow the one at hand
   bool draining_ = false;

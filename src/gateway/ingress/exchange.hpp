@@ -49,6 +49,7 @@ struct Exchange {
   std::uint32_t client = 0;  // index in the view
   std::uint64_t client_tag = 0;
   std::shared_ptr<const Asked> asked;  // null: nothing in particular
+  domain::ClientUse* use = nullptr;    // its client counts it
   SessionName session;
   std::uint64_t ticket = 0;  // in the line for a place; 0: it does not wait
   const RoutingRuntime* line = nullptr;

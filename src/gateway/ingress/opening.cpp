@@ -31,6 +31,7 @@ void Connection::announced(const net::ProxyHeader& header) {
 }
 
 void Connection::begin() {
+  if (!worker_.count_source(*this)) return gone();
   const net::TlsContext* const tls = worker_.client_tls();
   if (tls == nullptr) {
     state_ = State::Head;

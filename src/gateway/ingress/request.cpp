@@ -170,6 +170,29 @@ void Connection::answer_last_hop(const net::RequestHead& head) {
   next_request();
 }
 
+// GW-12: what the client may have, before anything is looked up for it. True: counted if it has a
+// limit of requests at once; false: refused.
+bool Connection::within_limits(const ViewPin& view, const Principal& principal,
+                               domain::ClientUse*& entered) {
+  if (principal.client == domain::RouteRequest::kNoClient) return true;
+  domain::ClientUse* use = view.view->use_of(principal.client);
+  if (use == nullptr) return true;
+  const domain::SnapshotClient& client = view.view->clients()[principal.client];
+  if (client.in_flight_max != 0 && !use->enter(client.in_flight_max)) {
+    refuse(domain::Refusal::ClientLimited, domain::FailureKind::None,
+           "the client has as many requests at once as it may");
+    return false;
+  }
+  if (client.in_flight_max != 0) entered = use;
+  if (client.rate_per_second == 0) return true;
+  const auto wait = use->rate.take(client.rate_per_second, client.burst, worker_.now());
+  if (!wait) return true;
+  if (entered != nullptr) std::exchange(entered, nullptr)->leave();
+  refuse(domain::Refusal::ClientLimited, domain::FailureKind::None,
+         "the client has had as many requests a second as it may", *wait);
+  return false;
+}
+
 void Connection::admit(const net::RequestHead& head, ViewPin& view, const Principal& principal) {
   const Settings& settings = worker_.settings();
   if (!worker_.may_begin()) return refuse(domain::Refusal::Overloaded);
@@ -189,7 +212,10 @@ void Connection::admit(const net::RequestHead& head, ViewPin& view, const Princi
     return refuse(domain::Refusal::BadRequest, domain::FailureKind::None,
                   "the name of a session is 1 to 128 of A-Z a-z 0-9 . _ ~ -, given once");
   }
+  domain::ClientUse* use = nullptr;
+  if (!within_limits(view, principal, use)) return;
   exchange_ = worker_.begin_exchange(view);
+  exchange_->use = use;
   Exchange& x = *exchange_;
   x.kind =
       method_ == net::Method::Connect ? domain::RequestKind::Connect : domain::RequestKind::Http;

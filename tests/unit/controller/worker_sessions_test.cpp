@@ -241,6 +241,39 @@ TEST_F(WorkerSessionsTest, AChangeThatDoesNotConcernTheWorkerIsNotPushed) {
   EXPECT_GE(sessions_->counters().snapshots_unchanged, 1U);
 }
 
+// R7: limits of clients are totals; each live worker keeps its share, and learns of a new one.
+TEST_F(WorkerSessionsTest, ClientsLimitsAreSharedAmongLiveWorkers) {
+  SharedSection section;
+  section.clients.resize(2);
+  section.clients[0].name = ClientName("crawler");
+  section.clients[0].rate_per_second = 100;
+  section.clients[0].in_flight_max = 3;
+  section.clients[1].name = ClientName("free");
+  shared_.publish(section);
+  Worker one = enter(request());
+  step();
+  const auto alone = apply_next(one);
+  EXPECT_EQ(alone.snapshot->clients[0].rate_per_second, 100U);
+  EXPECT_EQ(alone.snapshot->clients[0].burst, 100U) << "that of a second";
+  EXPECT_EQ(alone.snapshot->clients[0].in_flight_max, 3U);
+  EXPECT_EQ(alone.snapshot->clients[1].rate_per_second, 0U);
+  auto another = request();
+  another.worker = WorkerId("w2");
+  Worker two = enter(another);
+  step();
+  for (Worker* worker : {&one, &two}) {
+    const auto shared = apply_next(*worker);
+    EXPECT_EQ(shared.snapshot->clients[0].rate_per_second, 50U);
+    EXPECT_EQ(shared.snapshot->clients[0].burst, 50U);
+    EXPECT_EQ(shared.snapshot->clients[0].in_flight_max, 1U);
+  }
+  pass(milliseconds{500});
+  EXPECT_TRUE(nothing(one)) << "told once";
+  ASSERT_TRUE(report(two, {}, true));  // it leaves
+  pass(milliseconds{200});
+  EXPECT_EQ(apply_next(one).snapshot->clients[0].rate_per_second, 100U);
+}
+
 // C13: a refused version is never sent again, and the accepted one is prolonged all the same.
 TEST_F(WorkerSessionsTest, ARefusedSnapshotIsParkedAndTheOldOneIsExtended) {
   Worker worker = serving(2);
