@@ -86,6 +86,7 @@ std::function<std::vector<std::string>()> Process::readiness(
     std::function<std::vector<std::string>()> inner) {
   return [this, inner = std::move(inner)] {
     auto reasons = inner();
+    if (!started_) reasons.emplace_back("the process is starting");
     if (stopping_) reasons.emplace_back("the process is stopping");
     return reasons;
   };
@@ -104,6 +105,7 @@ void Process::give_up(const std::string& reason) {
 int Process::run(runtime::Group& group, nanoseconds drain, nanoseconds delay) {
   const Clock& clock = runtime::system_clock();
   if (const Status started = group.start(); !started) return fail(started.error().message);
+  started_ = true;
   events().emit(ports::Event::ProcessReady, {{"after", clock.now() - started_at_}});
   signals_.wait_for_stop();
   stopping_ = true;

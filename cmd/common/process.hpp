@@ -54,6 +54,7 @@ class Process {
  private:
   std::string version_;
   std::unique_ptr<telemetry::Telemetry> telemetry_;
+  std::atomic<bool> started_{false};  // everything that serves does
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
   Guarded<std::function<void()>> hangup_;

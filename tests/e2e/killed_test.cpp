@@ -45,7 +45,12 @@ TEST(Killed, AGatewayUnderTheSameNameWaitsForTheLeasesOfTheDead) {  // C17
   const auto died = now();
   cluster.start_gateway(0);
   ASSERT_TRUE(eventually([&] { return cluster.ready(); })) << cluster.logs();
-  EXPECT_EQ(code_of(cluster.get("/bytes/10")), "no_candidate") << "it has a view, and no proxy yet";
+  const auto early = cluster.get("/bytes/10");
+  // A slow machine may start the gateway for longer than the leases of the dead last.
+  if (between(died, now()) < milliseconds(3'100)) {
+    EXPECT_EQ(code_of(early), "no_candidate")
+        << early.status << early.failure;  // it has a view, and no proxy yet
+  }
   ASSERT_TRUE(eventually([&] { return cluster.get("/bytes/10").status == 200; })) << cluster.logs();
   EXPECT_GT(between(died, now()), milliseconds(3'100)) << "a lease, renewed at a third, less that";
   EXPECT_LT(between(died, now()), seconds(12)) << "lease, margin, and a moment";

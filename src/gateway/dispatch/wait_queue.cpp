@@ -24,12 +24,12 @@ void WaitQueue::State::wake_first(Fits&& fits) {
   for (auto& [routing, line] : lines) {
     for (Record& record : line.records) {
       if (first != nullptr && first->ticket < record.ticket) break;
-      if (record.woken || !fits(record)) continue;
+      if (!fits(record)) continue;
       first = &record;
       break;
     }
   }
-  if (first == nullptr) return;
+  if (first == nullptr || first->woken) return;
   first->woken = true;
   first->waker->wake(first->ticket);
 }

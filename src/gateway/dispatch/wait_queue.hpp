@@ -99,7 +99,8 @@ class WaitQueue final : public PlaceListener {
     std::unordered_map<std::uint64_t, Records::iterator> by_ticket;
 
     [[nodiscard]] static bool before(const Line& line, std::string_view wants);
-    // Wakes the sleeper with the smallest ticket that `fits`.
+    // Wakes the one with the smallest ticket that `fits`. One that is awake already has a look
+    // still to come: waking the next one instead would let it overtake.
     template <class Fits>
     void wake_first(Fits&& fits);
   };
