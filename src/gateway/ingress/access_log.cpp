@@ -21,8 +21,15 @@ void AccessLog::served(const AccessNote& note, const AccessEnd& end) {
 }
 
 void AccessLog::refused(const AccessNote* note, const AccessEnd& end, const IpAddress& peer,
-                        domain::Refusal refusal, std::string_view detail) {
-  if (!events_.enabled(ports::row(Event::RequestRefused).level)) return;
+                        domain::Refusal refusal, std::string_view detail, TimePoint now) {
+  const ports::EventRow& limits = ports::row(Event::RequestRefused);
+  if (!events_.enabled(limits.level)) return;
+  if (now >= second_ends_) {
+    second_ends_ = now + seconds(1);
+    refused_ = 0;
+  }
+  if (refused_ == limits.per_second_max) return;
+  ++refused_;
   const domain::RefusalRow& row = contract(refusal);
   const AccessNote nobody;
   const AccessNote& known = note == nullptr ? nobody : *note;

@@ -221,7 +221,7 @@ void Connection::refuse(domain::Refusal refusal, domain::FailureKind kind, std::
   worker_.counters().answered(refusal);
   const auto& row = contract(refusal);
   const AccessNote* note = exchange_ == nullptr ? nullptr : exchange_->note.get();
-  worker_.access_log().refused(note, access_end({}), source_, refusal, detail);
+  worker_.access_log().refused(note, access_end({}), source_, refusal, detail, worker_.now());
   if (exchange_ != nullptr) {
     may_go_on_ = may_go_on_ && exchange_->up.done();
     end_exchange(true);

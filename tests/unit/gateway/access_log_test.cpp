@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/ingress/access_log.hpp"
 #include "gateway_fixture.hpp"
 
 namespace proxypool::gateway {
@@ -66,6 +67,19 @@ TEST_F(AccessLogTest, WithoutItNoAnswerIsLoggedAndWhatIsRefusedIs) {
   EXPECT_TRUE(has(refused[0], "status=400")) << refused[0];
   EXPECT_TRUE(has(refused[0], "peer=127.0.0.1")) << refused[0];
   EXPECT_EQ(rig_.events.count(ports::Event::RequestServed), 0U);
+}
+
+TEST_F(AccessLogTest, RefusalsBeyondTheLinesOfASecondAreNotEvenComposed) {
+  test::RecordingEvents events;
+  AccessLog log(events, 0);
+  const TimePoint now{std::chrono::hours(1)};
+  const auto refuse = [&](TimePoint at) {
+    log.refused(nullptr, {}, IpAddress::v4(0x7f000001), domain::Refusal::BadRequest, {}, at);
+  };
+  for (int i = 0; i < 250; ++i) refuse(now);
+  EXPECT_EQ(events.lines().size(), ports::row(ports::Event::RequestRefused).per_second_max);
+  refuse(now + std::chrono::seconds(1));
+  EXPECT_EQ(events.lines().size(), ports::row(ports::Event::RequestRefused).per_second_max + 1);
 }
 
 TEST_F(AccessLogTest, AFailureNamesTheProxyThatWasTriedLast) {
