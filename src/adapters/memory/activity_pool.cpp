@@ -145,40 +145,6 @@ bool MemoryPool::move(State& state, Row& row, ProxyEvent event, StoreTime now) {
   return true;
 }
 
-void MemoryPool::own(State& state, Row& row, const ports::LeaseHolder& holder, Epoch epoch,
-                     StoreTime until) {
-  state.table.change(row, [&](Row& r) {
-    r.proxy.ownership = Ownership::Owned;
-    r.holder = holder;
-    r.lease_epoch = epoch;
-    r.lease_until = until;
-    r.owned_change = state.change + 1;
-    r.active = 0;
-    r.reserved = 0;
-    r.counted_at.reset();
-    std::erase_if(r.orphans, [&](const auto& orphans) { return left_by(holder, orphans); });
-  });
-  visible_change(state);
-}
-
-void MemoryPool::free_lease(State& state, Row& row, std::optional<std::uint32_t> running) {
-  state.table.change(row, [&](Row& r) {
-    if (running) r.orphans.push_back(orphans_of(r.holder, *running, r.lease_until));
-    r.proxy.ownership = Ownership::Unowned;
-    r.holder = {};
-    r.active = 0;
-    r.reserved = 0;
-    r.counted_at.reset();
-  });
-  visible_change(state);
-}
-
-void MemoryPool::forget_orphans(State& state, Row& row, const OrphansTest& over) {
-  if (std::none_of(row.orphans.begin(), row.orphans.end(), over)) return;
-  state.table.change(row, [&](Row& r) { std::erase_if(r.orphans, over); });
-  visible_change(state);  // its owner may use more of it, or somebody may have it
-}
-
 // Supply -----------------------------------------------------------------------------------------
 
 void MemoryPool::admit_one(State& state, const ports::AdmitBatch& batch,
@@ -303,39 +269,6 @@ bool MemoryPool::move_and_settle(State& state, ProxyId id, ProxyEvent event, Sto
   settle(state, id, now, ignored);
   row = state.table.find(id);
   return !row || row->proxy.state != before;
-}
-
-void MemoryPool::free_ended_leases(State& state, StoreTime now, std::uint32_t count_max,
-                                   ports::SweepResult& result) {
-  for (const ports::LeaseHolder& holder : state.table.holders()) {
-    const auto over = [&](StoreTime until) {
-      return now >= free_at(until, Handover::ToWorker, options_.lease_times);
-    };
-    if (!over(state.table.earliest_end(holder))) continue;
-    std::vector<ProxyId> ended;
-    StoreTime earliest = StoreTime::max();
-    for (const ProxyId id : state.table.of_holder(holder)) {
-      const StoreTime until = state.table.find(id)->lease_until;
-      const bool ends_now = over(until) && result.freed + ended.size() < count_max;
-      if (ends_now) ended.push_back(id);
-      if (!ends_now) earliest = std::min(earliest, until);
-    }
-    for (const ProxyId id : ended) {
-      Row& row = *state.table.find(id);
-      // Its owner went without a word: what it last said counts, or the worst.
-      const bool known = row.counted_at.has_value();
-      free_lease(state, row, known ? row.active + row.reserved : row.proxy.max_concurrency);
-      ++result.freed;
-      settle(state, id, now, result);
-    }
-    state.table.set_earliest_end(holder, earliest);
-  }
-}
-
-domain::Orphans MemoryPool::orphans_of(const ports::LeaseHolder& holder, std::uint32_t slots,
-                                       StoreTime lease_until) const {
-  return {holder.worker, holder.instance, slots,
-          free_at(lease_until, Handover::ToExtraction, options_.lease_times)};
 }
 
 StoreTime MemoryPool::next_due(const State& state, StoreTime now) const {
