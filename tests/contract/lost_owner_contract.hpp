@@ -178,6 +178,21 @@ TYPED_TEST_P(LostOwnerContract, WhatAWorkerStillWorksOnAfterALossIsNotExtracted)
   EXPECT_EQ(this->extract(this->command(3)).proxies.size(), 3U);
 }
 
+// A worker that reconnects again and again says the same, and it counts once.
+TYPED_TEST_P(LostOwnerContract, WhatAWorkerWorksOnCountsOnceHoweverOftenItSaysSo) {
+  this->supply("a", proxy_ids(1, 3));
+  this->assign(holder("w"), proxy_ids(1, 2));
+  this->assign(holder("v"), {ProxyId(3)});  // never comes back: the generation stays young
+  this->fixture_.restart();
+  this->supply("a", {ProxyId(1)});
+  for (const char* session : {"s2", "s3", "s4"}) {
+    this->adopt_all(holder("w", "i1", session), {{}, {{ProxyId(1), 4}, {ProxyId(2), 3}}});
+  }
+  this->supply("a", {ProxyId(2)});
+  EXPECT_EQ(this->find(ProxyId(1))->leased.orphaned_slots, 4U);
+  EXPECT_EQ(this->find(ProxyId(2))->leased.orphaned_slots, 3U);
+}
+
 TYPED_TEST_P(LostOwnerContract, ASweepFreesNoMoreThanItIsAskedTo) {
   this->supply("a", proxy_ids(1, 10));
   this->assign(holder("w"), proxy_ids(1, 10));
@@ -198,6 +213,7 @@ REGISTER_TYPED_TEST_SUITE_P(LostOwnerContract, ALostWorkersProxyIsFreeAfterLease
                             TheEndOfALeaseLosesNoSlotThatMayBeFree,
                             APlanSeesWhatALostWorkerMayStillUse, AFinalReportWithWorkLeavesOrphans,
                             WhatAWorkerStillWorksOnAfterALossIsNotExtracted,
-                            ASweepFreesNoMoreThanItIsAskedTo);
+                            ASweepFreesNoMoreThanItIsAskedTo,
+                            WhatAWorkerWorksOnCountsOnceHoweverOftenItSaysSo);
 
 }  // namespace proxypool::contract

@@ -164,13 +164,19 @@ void MemoryPool::claim(State& state, const ports::LeaseHolder& holder,
 // is no longer than one that it could get now.
 void MemoryPool::leave_running(State& state, const ports::LeaseHolder& holder,
                                const std::vector<domain::RunningOn>& running, StoreTime until) {
+  // The process says all of it each time.
+  const auto earlier = [&](const domain::Orphans& orphans) { return left_by(holder, orphans); };
+  std::erase_if(state.left, [&](const auto& left) { return earlier(left.second); });
   for (const domain::RunningOn& entry : running) {
     const domain::Orphans orphans = orphans_of(holder, entry.slots, until);
     Row* row = state.table.find(entry.id);
     if (!row) {
       state.left.emplace(entry.id, orphans);
     } else if (row->holder != holder && !row->handing_out) {
-      state.table.change(*row, [&](Row& r) { r.orphans.push_back(orphans); });
+      state.table.change(*row, [&](Row& r) {
+        std::erase_if(r.orphans, earlier);
+        r.orphans.push_back(orphans);
+      });
     }
   }
 }

@@ -119,7 +119,8 @@ Status ViewBuilder::add_clients() {
     const bool limited = client.rate_per_second != 0 || client.in_flight_max != 0;
     domain::ClientUse* use = limited ? registry_.client(client.name) : nullptr;
     if (limited && use == nullptr) {
-      return Error(ErrorCode::Exhausted, Origin::Internal, "too many client names in one life");
+      return Error(ErrorCode::Exhausted, Origin::Internal,
+                   "more client names with limits than a gateway keeps in its life; restart it");
     }
     view_->uses_.push_back(use);
   }

@@ -74,7 +74,9 @@ Principal Authenticator::look_up(const Callers& callers, std::string_view value,
   const std::string_view password = pair.substr(colon + 1);
   // The stored hash is part of the question: a new password makes the old verdict worthless. What
   // the user name asks for is not: one password is verified once.
-  std::string question(client->name);
+  std::string question;
+  question.reserve(client->name.size() + password.size() + client->secret_text.size() + 2);
+  question += client->name;  // in one place: no copy of a password stays behind a growth
   question += ':';
   question += password;
   question += '\0';
