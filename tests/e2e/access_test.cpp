@@ -18,14 +18,7 @@ using support::Reply;
 using support::run;
 
 ClusterOptions with_clients() {
-  ClusterOptions options;
-  options.gateway = "auth: {mode: usernamePassword}";
-  options.top_level =
-      "clients:\n"
-      "  - name: crawler\n"
-      "    credentials: {gateway: {env: CRAWLER_PASSWORD}}\n";
-  options.environment = {"CRAWLER_PASSWORD=open sesame"};
-  return options;
+  return e2e::with_crawler("open sesame");
 }
 
 std::string code_of(const Reply& reply) {

@@ -15,16 +15,7 @@ using support::ClusterOptions;
 using support::run;
 
 ClusterOptions limited(const std::string& limits) {
-  ClusterOptions options;
-  options.gateway = "auth: {mode: usernamePassword}";
-  options.top_level =
-      "clients:\n"
-      "  - name: crawler\n"
-      "    credentials: {gateway: {env: CRAWLER_PASSWORD}}\n"
-      "    limits: " +
-      limits + "\n";
-  options.environment = {"CRAWLER_PASSWORD=sesame"};
-  return options;
+  return e2e::with_crawler("sesame", "    limits: " + limits + "\n");
 }
 
 // One curl that asks `count` times, and the statuses that it got, one a line.

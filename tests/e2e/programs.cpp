@@ -29,6 +29,18 @@ support::ChildProcess::Options curl(const support::Cluster& cluster, Arguments a
           cluster.folder()};
 }
 
+support::ClusterOptions with_crawler(const std::string& password, const std::string& more) {
+  support::ClusterOptions options;
+  options.gateway = "auth: {mode: usernamePassword}";
+  options.top_level =
+      "clients:\n"
+      "  - name: crawler\n"
+      "    credentials: {gateway: {env: CRAWLER_PASSWORD}}\n" +
+      more;
+  options.environment = {"CRAWLER_PASSWORD=" + password};
+  return options;
+}
+
 support::ChildProcess::Options python(std::string_view script, Arguments arguments) {
   const auto path = std::filesystem::path(PROXYPOOL_SOURCE_DIR) / "tests/e2e/clients" / script;
   return {"python3", joined({path.string()}, std::move(arguments)), {}, {}};

@@ -21,6 +21,9 @@ using Arguments = std::vector<std::string>;
 
 // curl, silent but for errors, through the gateway.
 support::ChildProcess::Options curl(const support::Cluster& cluster, Arguments arguments);
+// Asks for credentials, and knows the client `crawler` by this password. `more`: further lines of
+// the client, indented by four.
+support::ClusterOptions with_crawler(const std::string& password, const std::string& more = {});
 // A script of tests/e2e/clients.
 support::ChildProcess::Options python(std::string_view script, Arguments arguments);
 

@@ -18,14 +18,8 @@ using support::ClusterOptions;
 using support::run;
 
 ClusterOptions with_crawler(unsigned proxies) {
-  ClusterOptions options;
+  auto options = e2e::with_crawler("sesame");
   options.proxies = proxies;
-  options.gateway = "auth: {mode: usernamePassword}";
-  options.top_level =
-      "clients:\n"
-      "  - name: crawler\n"
-      "    credentials: {gateway: {env: CRAWLER_PASSWORD}}\n";
-  options.environment = {"CRAWLER_PASSWORD=sesame"};
   return options;
 }
 

@@ -22,14 +22,8 @@ constexpr const char* kPassword = "open sesame";
 
 // The fixture's proxies: 0 and 4 in the US, 1 and 5 in Germany, 2 in Japan, 3 in Britain.
 ClusterOptions six_places() {
-  ClusterOptions options;
+  auto options = e2e::with_crawler(kPassword);
   options.proxies = 6;
-  options.gateway = "auth: {mode: usernamePassword}";
-  options.top_level =
-      "clients:\n"
-      "  - name: crawler\n"
-      "    credentials: {gateway: {env: CRAWLER_PASSWORD}}\n";
-  options.environment = {std::string("CRAWLER_PASSWORD=") + kPassword};
   return options;
 }
 

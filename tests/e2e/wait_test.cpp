@@ -32,7 +32,7 @@ TEST(WaitingInLine, SucceedsWhenAPlaceBecomesFree) {
   EXPECT_EQ(load.report().at("requests").at("failed"), 0);
   EXPECT_EQ(cluster.gateway_metric("proxypool_gateway_waits_total{end=\"served\"}"), 1);
 
-  // A crowd at two places: nobody is turned away, nobody is forgotten.
+  // A crowd at one place: nobody is turned away, nobody is forgotten.
   Load crowd(cluster, "/slow?ms=5", {"--requests", "200", "--concurrency", "20"});
   const auto report = crowd.report();
   EXPECT_EQ(report.at("requests").at("failed"), 0) << report;

@@ -42,6 +42,16 @@ class GatewayWait : public GatewayTest {
     c.send(get(path));
     return c;
   }
+  // The first has the only place, the others wait for it in this order.
+  std::vector<Peer> line_up(const std::vector<std::string>& paths) {
+    std::vector<Peer> peers;
+    for (const std::string& path : paths) {
+      peers.push_back(ask(path));
+      if (peers.size() == 1) wait_for([&] { return number_ == 1; });
+      if (peers.size() > 1) wait_for_waiters(static_cast<double>(peers.size() - 1));
+    }
+    return peers;
+  }
   void wait_for_waiters(double count) {
     wait_for([&] { return metric("proxypool_gateway_waiting_requests") == count; });
   }
@@ -56,13 +66,7 @@ TEST_F(GatewayWait, ServesInTheOrderOfComing) {
   slow_proxy();
   rig_.settings.threads = 3;
   start();
-  std::vector<Peer> peers;
-  peers.push_back(ask("/0"));
-  wait_for([&] { return number_ == 1; });
-  for (int i = 1; i <= 8; ++i) {
-    peers.push_back(ask("/" + std::to_string(i)));
-    wait_for_waiters(i);
-  }
+  auto peers = line_up({"/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8"});
   for (std::size_t i = 0; i < peers.size(); ++i) {
     ++answers_;
     EXPECT_TRUE(peers[i].answer().ends_with("/" + std::to_string(i)));
@@ -104,17 +108,12 @@ TEST_F(GatewayWait, EndsWithItsTimeAndWithAFullLine) {
 TEST_F(GatewayWait, AClientThatGoesLeavesTheLine) {
   slow_proxy();
   start();
-  Peer first = ask("/first");
-  wait_for([&] { return number_ == 1; });
-  Peer gone = ask("/gone");
-  wait_for_waiters(1);
-  Peer last = ask("/last");
-  wait_for_waiters(2);
-  gone.close();
+  auto peers = line_up({"/first", "/gone", "/last"});
+  peers[1].close();
   wait_for_waiters(1);
   answers_ = 2;
-  EXPECT_TRUE(first.answer().ends_with("/first"));
-  EXPECT_TRUE(last.answer().ends_with("/last"));
+  EXPECT_TRUE(peers[0].answer().ends_with("/first"));
+  EXPECT_TRUE(peers[2].answer().ends_with("/last"));
   EXPECT_EQ(asked(), (std::vector<std::string>{"/first", "/last"}));
 }
 
@@ -150,16 +149,13 @@ TEST_F(GatewayWait, ANewSnapshotWakesThoseWhoWait) {
 TEST_F(GatewayWait, OneThatNoRoutingTakesAnyMoreIsTold) {
   slow_proxy();
   start();
-  Peer first = ask("/first");
-  wait_for([&] { return number_ == 1; });
-  Peer second = ask("/second");
-  wait_for_waiters(1);
+  auto peers = line_up({"/first", "/second"});
   rig_.snapshot.routings.front().match.hosts = {"only.example"};
   rig_.snapshot.version.counter = 2;
   rig_.publish();
-  EXPECT_TRUE(has(second.answer(), "\"code\":\"no_routing\""));
+  EXPECT_TRUE(has(peers[1].answer(), "\"code\":\"no_routing\""));
   answers_ = 1;
-  EXPECT_TRUE(first.answer().ends_with("/first"));
+  EXPECT_TRUE(peers[0].answer().ends_with("/first"));
 }
 
 TEST(GatewayBench, WhoWaitsForABenchedProxyIsWokenWhenItComesBack) {
@@ -188,12 +184,9 @@ TEST(GatewayBench, WhoWaitsForABenchedProxyIsWokenWhenItComesBack) {
 TEST_F(GatewayWait, StoppingTakesNobodyWithIt) {
   slow_proxy();
   start();
-  Peer first = ask("/first");
-  wait_for([&] { return number_ == 1; });
-  Peer second = ask("/second");
-  wait_for_waiters(1);
+  auto peers = line_up({"/first", "/second"});
   rig_.stop();
-  EXPECT_EQ(second.all(), "");
+  EXPECT_EQ(peers[1].all(), "");
   answers_ = 1;
 }
 
