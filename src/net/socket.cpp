@@ -83,6 +83,19 @@ Error bad_listen(std::string_view text, std::string_view hint) {
           "\"" + std::string(text) + "\" is no address to listen on: " + std::string(hint)};
 }
 
+// Once it is set the kernel tunes no more, even if it granted less. So another socket asks first.
+bool bound_receive(int fd, int bytes) noexcept {
+  if (bytes == 0) return true;
+  const UniqueFd probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!probe) return false;
+  int granted = 0;
+  socklen_t size = sizeof granted;
+  const bool asked = ::setsockopt(probe.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) == 0 &&
+                     ::getsockopt(probe.get(), SOL_SOCKET, SO_RCVBUF, &granted, &size) == 0;
+  if (!asked || granted / 2 < bytes) return asked;
+  return ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) == 0;
+}
+
 }  // namespace
 
 std::string Endpoint::str() const {
@@ -120,6 +133,7 @@ Result<UniqueFd> listen_tcp(const Endpoint& at, ListenOptions options) {
       (!options.reuse_port || switch_on(fd.get(), SOL_SOCKET, SO_REUSEPORT)) &&
       (at.address.is_v4() || switch_on(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY)) &&
       switch_on(fd.get(), IPPROTO_TCP, TCP_NODELAY) &&
+      bound_receive(fd.get(), options.receive_max) &&
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0 &&
       ::listen(fd.get(), options.backlog) == 0;
   if (!listening) return listen_error(at, errno);

@@ -32,6 +32,10 @@ struct Endpoint {
 struct ListenOptions {
   bool reuse_port = false;  // several threads listen on one port, each with its own queue
   int backlog = 4096;       // the kernel cuts it to net.core.somaxconn
+  // How much the kernel takes in for a connection of which nobody reads, in bytes; it counts its
+  // own overhead twofold. 0, and wherever net.core.rmem_max does not allow as much: as it finds
+  // right, up to net.ipv4.tcp_rmem, which may be tens of MiB for each connection.
+  int receive_max = 0;
 };
 // Listening, non-blocking. Accepted sockets inherit TCP_NODELAY from it. The error names what to
 // do.

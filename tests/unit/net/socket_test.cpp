@@ -89,6 +89,22 @@ bool has_ipv6() {
 }
 
 // Where there is no IPv6 the listener says so, and does not fall back to anything else.
+TEST(ListenTcp, BoundsWhatTheKernelTakesInWhereItMay) {
+  const auto size_of = [](const UniqueFd& fd) {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    EXPECT_EQ(::getsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, &size), 0);
+    return bytes;
+  };
+  const Endpoint anywhere{IpAddress::v4(0x7f000001), 0};
+  const auto plain = listen_tcp(anywhere);
+  const auto bounded = listen_tcp(anywhere, {.receive_max = 65'536});
+  const auto too_much = listen_tcp(anywhere, {.receive_max = 1 << 30});
+  ASSERT_TRUE(plain && bounded && too_much);
+  EXPECT_EQ(size_of(*bounded), 2 * 65'536);
+  EXPECT_EQ(size_of(*too_much), size_of(*plain)) << "the kernel goes on tuning";
+}
+
 TEST(ListenTcp, ListensOnIpv6Alone) {
   const auto fd = listen_tcp({IpAddress::parse("::1").value(), 0});
   ASSERT_EQ(fd.has_value(), has_ipv6());
