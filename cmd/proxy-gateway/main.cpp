@@ -13,6 +13,7 @@
 #include "gateway/certificate.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/snapshot/session.hpp"
+#include "gateway/snapshot/session_log.hpp"
 #include "gateway/snapshot/session_metrics.hpp"
 #include "gateway/snapshot/view_publisher.hpp"
 #include "net/name_lookup.hpp"
@@ -106,6 +107,7 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
        [&](milliseconds pause) { alarm.wait_until(clock.now() + pause); }});
   gateway::Session session(session_of(line, config, process.version(), *crypto), **control,
                            publisher, *crypto, clock, runtime::thread_random());
+  gateway::SessionLog session_log(session, publisher, process.events());
   gateway::register_metrics(session, publisher, clock, process.metrics());
 
   runtime::Group group(clock, process.stage_report());
@@ -131,6 +133,7 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
                    "report", [&](TimePoint now) { return session.report_step(now); });
                ender = std::make_unique<runtime::Stepper>("end", [&](TimePoint now) {
                  publisher.tick(now);
+                 session_log.look(now);
                  return now + milliseconds(100);
                });
                return ok();

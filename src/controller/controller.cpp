@@ -95,7 +95,8 @@ Controller::Controller(std::shared_ptr<const config::Config> config, ControllerI
       ownership_(
           ownership_settings(*config_), deps_.pool, deps_.registry, deps_.coordination, deps_.clock,
           [this] { return owned_upstreams(); },
-          [this](const UpstreamId& upstream) { return extraction_.shortage(upstream); }) {
+          [this](const UpstreamId& upstream) { return extraction_.shortage(upstream); }),
+      presence_(deps_.registry, deps_.events) {
   for (const config::UpstreamConfig& upstream : config_->upstreams) {
     SupplyDeps supply{deps_.pool,
                       deps_.coordination,
@@ -118,6 +119,7 @@ std::vector<NamedStep> Controller::steps() {
   steps.push_back({"snapshots", [this](TimePoint now) { return sessions_.step(now); },
                    [this](std::function<void()> wake) { sessions_.on_work(std::move(wake)); }});
   steps.push_back({"health", [this](TimePoint now) { return health_.step(now); }, {}});
+  steps.push_back({"presence", [this](TimePoint now) { return presence_.step(now); }, {}});
   steps.push_back({"ownership", [this](TimePoint now) { return step_ownership(now); }, {}});
   for (const auto& supply : supplies_) {
     steps.push_back({"supply " + supply->upstream().str(),

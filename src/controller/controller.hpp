@@ -15,6 +15,7 @@
 #include "controller/extraction.hpp"
 #include "controller/health.hpp"
 #include "controller/ownership.hpp"
+#include "controller/presence.hpp"
 #include "controller/shared_section.hpp"
 #include "controller/supply.hpp"
 #include "controller/worker_sessions.hpp"
@@ -104,6 +105,7 @@ class Controller final : public ports::Readings {
   HealthService health_;
   ExtractionService extraction_;
   OwnershipService ownership_;
+  Presence presence_;
   std::vector<std::unique_ptr<SupplyService>> supplies_;
   std::string published_switches_;  // of the switches' step
 };

@@ -38,6 +38,19 @@ TEST(TheCluster, EndsWithExitCodeZero) {
   EXPECT_EQ(cluster.controller().stop(), 0) << cluster.logs();
 }
 
+TEST(TheCluster, LogsWhoComesAndGoes) {
+  Cluster cluster;
+  const auto said = [&](const std::string& event) {
+    return support::eventually([&] { return cluster.logs().find(event) != std::string::npos; });
+  };
+  for (const char* event : {"worker_registered worker=gateway-0", "checker_registered",
+                            "session_opened", "snapshot_applied"}) {
+    EXPECT_TRUE(said(event)) << event << '\n' << cluster.logs();
+  }
+  EXPECT_EQ(cluster.gateway().stop(), 0);
+  EXPECT_TRUE(said("reason=\"it left\"")) << cluster.logs();
+}
+
 // GW-36
 TEST(TheCluster, LogsWhoAskedForWhat) {
   Cluster cluster;

@@ -86,6 +86,7 @@ TimePoint Session::register_now(TimePoint now) {
     state.acknowledged_epoch = {};
     state.stream = *std::move(stream);
     state.status.registered = true;
+    state.status.session = state.answer->session;
     ++state.status.counters.registrations;
   });
   return now;

@@ -57,6 +57,7 @@ struct SessionCounters {
 
 struct SessionStatus {
   bool registered = false;
+  SessionId session;  // the current or the last one
   std::optional<domain::SnapshotVersion> version;
   std::optional<TimePoint> valid_until;  // of the last view; none: never had one
   std::optional<TimePoint> orphans_end;  // when tunnels of a lost lease end (C16)
