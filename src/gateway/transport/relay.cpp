@@ -136,8 +136,10 @@ bool Connection::relay(Wire& from, Wire& to, std::uint64_t& bytes) {
       worker_.again(*this);
       break;
     }
+    PipePointer pipe;
     if (from.bytes().empty()) {
-      const Read read = from.receive();
+      if (from.in_bulk() && !to.secure()) pipe = lane_.pipes.take();
+      const Read read = pipe != nullptr ? from.receive(*pipe) : from.receive();
       if (read == Read::Starved) break;
       if (read == Read::End) {
         to.shut_write();
@@ -150,12 +152,14 @@ bool Connection::relay(Wire& from, Wire& to, std::uint64_t& bytes) {
         break;
       }
     }
-    const std::size_t size = from.bytes().size();
-    if (to.send(from.bytes()) == Write::Broken) {
+    const bool piped = pipe != nullptr;
+    const std::size_t size = piped ? pipe->held() : from.bytes().size();
+    const Write sent = piped ? to.send(std::move(pipe)) : to.send(from.bytes());
+    if (sent == Write::Broken) {
       gone(true);
       break;
     }
-    from.consume(size);
+    if (!piped) from.consume(size);
     bytes += size;
     moved = true;
   }

@@ -18,11 +18,11 @@ constexpr std::uint32_t kReads = EPOLLIN | EPOLLRDHUP | EPOLLET;
 }  // namespace
 
 // An idle tunnel has two of them.
-static_assert(sizeof(void*) != 8 || sizeof(Wire) == 56);
+static_assert(sizeof(void*) != 8 || sizeof(Wire) == 64);
 
 void Wire::open(net::UniqueFd fd, bool readable) noexcept {
   fd_ = std::move(fd);
-  watched_ = watching_writes_ = hung_up_ = ended_ = write_shut_ = false;
+  watched_ = watching_writes_ = hung_up_ = ended_ = write_shut_ = in_bulk_ = false;
   error_ = 0;
   readable_ = readable;
 }
@@ -44,6 +44,7 @@ void Wire::close(bool reset) noexcept {
   in_scratch_ = 0;
   kept_.clear();
   unsent_.clear();
+  pipe_.reset();
   ended_ = true;
 }
 
@@ -68,6 +69,7 @@ Wire::Read Wire::receive() {
   const std::size_t size = Scratch::kInBytes - held;
   const ssize_t got = take(to + held, size);
   if (got > 0) {
+    in_bulk_ = static_cast<std::size_t>(got) == size && tls_ == nullptr;
     if (held > 0) {  // memcpy takes no null pointer, not even for nothing
       std::memcpy(to, kept_.view().data(), held);
       kept_.clear();
@@ -76,6 +78,15 @@ Wire::Read Wire::receive() {
     in_scratch_ = static_cast<std::uint32_t>(held + static_cast<std::size_t>(got));
   }
   return received(got, size);
+}
+
+Wire::Read Wire::receive(Pipe& pipe) noexcept {
+  if (ended_) return Read::End;
+  if (!readable_) return Read::Starved;
+  const ssize_t got = pipe.fill_from(fd_.get());
+  if (got > 0) return Read::Bytes;  // only EAGAIN shows that the socket is empty
+  in_bulk_ = false;
+  return received(got, 0);
 }
 
 Wire::Read Wire::received(ssize_t got, std::size_t size) {
@@ -133,6 +144,20 @@ Wire::Write Wire::send(std::span<iovec> pieces) {
   return holding() ? watch_writes() : Write::Sent;
 }
 
+Wire::Write Wire::send(PipePointer pipe) {
+  pipe_ = std::move(pipe);
+  const Write sent = flush_pipe();
+  return sent == Write::Held ? watch_writes() : sent;
+}
+
+Wire::Write Wire::flush_pipe() noexcept {
+  while (pipe_->held() != 0) {
+    if (pipe_->drain_to(fd_.get()) < 0) return errno == EAGAIN ? Write::Held : broken();
+  }
+  pipe_.reset();
+  return Write::Sent;
+}
+
 Wire::Write Wire::watch_writes() noexcept {
   if (watched_ && !watching_writes_) {
     watching_writes_ = lane_.loop.modify(fd_.get(), kReads | EPOLLOUT, *this);
@@ -142,7 +167,11 @@ Wire::Write Wire::watch_writes() noexcept {
 }
 
 Wire::Write Wire::flush() {
-  while (holding()) {
+  if (pipe_ != nullptr) {
+    const Write piped = flush_pipe();
+    if (piped != Write::Sent) return piped;
+  }
+  while (!unsent_.empty()) {
     const auto waiting = unsent_.view();
     const ssize_t sent = ::send(fd_.get(), waiting.data(), waiting.size(), MSG_NOSIGNAL);
     if (sent < 0) return errno == EAGAIN ? Write::Held : broken();

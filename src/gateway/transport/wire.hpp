@@ -3,7 +3,8 @@
 // The idea: try first, wait only after EAGAIN. Reads go into the thread's scratch memory; what was
 // not used is kept in a borrowed buffer until the next read. Writes go to the socket at once; what
 // it does not take is kept, and while something is kept nobody reads from the other end: that is
-// the whole back-pressure.
+// the whole back-pressure. Bytes in bulk can go through a pipe instead, which keeps what the socket
+// did not take in the same way.
 //
 // Epoll is edge-triggered, one registration for a socket's life; interest in writing is added with
 // the first write that did not fit. A read that came back short has emptied the socket, so that the
@@ -16,7 +17,8 @@
 // itself: after the peer's close_notify we may still write, and after ours still read.
 //
 // Thread rule: the loop's thread.
-// Limits:      what is kept of input: Buffer::kBytesMax; of output: what one write could not send.
+// Limits:      what is kept of input: Buffer::kBytesMax; of output: what one write could not send,
+//              or what one pipe holds.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,6 +31,7 @@
 #include <string_view>
 
 #include "gateway/transport/buffer.hpp"
+#include "gateway/transport/pipe.hpp"
 #include "gateway/transport/tls_link.hpp"
 #include "net/event_loop.hpp"
 #include "net/tls.hpp"
@@ -57,6 +60,7 @@ struct Lane {
   net::EventLoop& loop;
   BufferPool buffers;
   Scratch scratch;
+  PipePool pipes;
 };
 
 class Wire : public net::IoHandler {
@@ -93,6 +97,10 @@ class Wire : public net::IoHandler {
   void consume(std::size_t bytes) noexcept;
   // Moves what was not used out of the scratch. Before anybody else receives.
   void settle();
+  // Receives into the pipe, without TLS. REQUIRES: bytes().empty(), in_bulk().
+  [[nodiscard]] Read receive(Pipe& pipe) noexcept;
+  // The last read took all that there was room for: a pipe will carry the next ones cheaper.
+  [[nodiscard]] bool in_bulk() const noexcept { return in_bulk_; }
   // Whether receive() may find something.
   [[nodiscard]] bool readable() const noexcept { return readable_ && !ended_; }
   [[nodiscard]] bool ended() const noexcept { return ended_; }
@@ -100,9 +108,12 @@ class Wire : public net::IoHandler {
   // Sends the pieces in order; keeps what does not fit.
   [[nodiscard]] Write send(std::span<iovec> pieces);
   [[nodiscard]] Write send(std::string_view bytes);
+  // Sends what is in the pipe, and keeps the pipe while something is left in it.
+  // REQUIRES: !holding(), !secure().
+  [[nodiscard]] Write send(PipePointer pipe);
   // Sends more of what was kept.
   [[nodiscard]] Write flush();
-  [[nodiscard]] bool holding() const noexcept { return !unsent_.empty(); }
+  [[nodiscard]] bool holding() const noexcept { return !unsent_.empty() || pipe_ != nullptr; }
   [[nodiscard]] std::size_t unsent() const noexcept { return unsent_.size(); }
   // The end of what is sent, once it has left.
   void shut_write() noexcept;
@@ -150,6 +161,7 @@ class Wire : public net::IoHandler {
     return ::recv(fd_.get(), to, size, 0);
   }
   [[nodiscard]] Read received(ssize_t got, std::size_t size);
+  [[nodiscard]] Write flush_pipe() noexcept;
   [[nodiscard]] Write broken() noexcept;
   void keep(std::span<iovec> pieces, std::size_t sent);
   [[nodiscard]] Write watch_writes() noexcept;
@@ -167,11 +179,13 @@ class Wire : public net::IoHandler {
   bool hung_up_ : 1 = false;  // an end or an error waits behind the bytes
   bool ended_ : 1 = false;
   bool write_shut_ : 1 = false;
+  bool in_bulk_ : 1 = false;
   std::int16_t error_ = 0;
   std::uint32_t scratch_at_ = 0;
   std::uint32_t in_scratch_ = 0;
   Buffer kept_;
   Buffer unsent_;
+  PipePointer pipe_;              // goes before unsent_; null: empty
   std::unique_ptr<TlsLink> tls_;  // null: plain
 };
 

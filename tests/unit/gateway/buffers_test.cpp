@@ -1,9 +1,11 @@
 // The parts below a connection: borrowed memory, objects from slabs, bodies, one end of a relay.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <utility>
@@ -166,7 +168,7 @@ class WireTest : public ::testing::Test {
   }
 
   net::EventLoop loop_;
-  Lane lane_{loop_, {}, {}};
+  Lane lane_{loop_, {}, {}, {}};
   TestWire wire_{lane_};
   net::UniqueFd peer_;
 };
@@ -222,6 +224,134 @@ TEST_F(WireTest, HoldsWhatTheSocketDoesNotTakeAndSendsItInOrder) {
   while (got.size() < all.size()) got += heard();
   EXPECT_TRUE(got == all);
   EXPECT_EQ(lane_.buffers.in_use(), 0U);
+}
+
+// From one wire to another through a pipe (GW-43).
+class BulkTest : public WireTest {
+ protected:
+  static constexpr std::size_t kBulk = std::size_t{3} << 20U;
+
+  BulkTest() {
+    ::signal(SIGPIPE, SIG_IGN);  // as the programs do: splice() knows no MSG_NOSIGNAL
+    std::array<int, 2> fds{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds.data()), 0);
+    to_.open(net::UniqueFd(fds[0]), true);
+    reader_ = net::UniqueFd(fds[1]);
+    for (std::uint64_t x = 1; bulk_.size() < kBulk;
+         x = x * 6364136223846793005U + 1442695040888963407U) {
+      bulk_.push_back(static_cast<char>(x >> 56U));
+    }
+  }
+  // As much as the sockets take, both ways; what comes out is in got_.
+  void pump(std::size_t reads) {
+    for (bool moves = true; moves;) {
+      moves = false;
+      const auto sent =
+          ::send(peer_.get(), bulk_.data() + said_, bulk_.size() - said_, MSG_NOSIGNAL);
+      if (sent > 0) said_ += static_cast<std::size_t>(sent);
+      wire_.note(EPOLLIN);
+      if (!to_.holding()) moves = move_on();
+      for (std::size_t i = 0; i < reads; ++i) {
+        const std::string bytes = take();
+        got_ += bytes;
+        moves = moves || !bytes.empty();
+      }
+      if (to_.holding()) {
+        EXPECT_NE(to_.flush(), Wire::Write::Broken);
+      }
+    }
+  }
+  bool move_on() {
+    PipePointer pipe;
+    if (wire_.in_bulk()) pipe = lane_.pipes.take();
+    const auto read = pipe != nullptr ? wire_.receive(*pipe) : wire_.receive();
+    if (read != Wire::Read::Bytes) return false;
+    if (pipe != nullptr) {
+      piped_ += pipe->held();
+      return to_.send(std::move(pipe)) != Wire::Write::Broken;
+    }
+    const std::size_t size = wire_.bytes().size();
+    const bool ok = to_.send(wire_.bytes()) != Wire::Write::Broken;
+    wire_.consume(size);
+    return ok;
+  }
+  std::string take() {
+    std::string out(1 << 16, '\0');
+    const auto count = ::recv(reader_.get(), out.data(), out.size(), 0);
+    out.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+    return out;
+  }
+
+  TestWire to_{lane_};
+  net::UniqueFd reader_;
+  std::string bulk_;
+  std::string got_;
+  std::size_t said_ = 0;
+  std::size_t piped_ = 0;
+};
+
+TEST_F(BulkTest, WhatComesInBulkArrivesWholeAndInOrderMostOfItThroughAPipe) {
+  pump(1);
+  EXPECT_TRUE(got_ == bulk_) << got_.size();
+  EXPECT_GT(piped_, kBulk / 2);
+  EXPECT_EQ(lane_.pipes.in_use(), 0U) << "an idle direction holds no pipe";
+  EXPECT_EQ(lane_.buffers.in_use(), 0U);
+}
+
+TEST_F(BulkTest, APipeWaitsForAReaderThatIsSlowAndWhatIsSentMeanwhileComesBehindIt) {
+  pump(0);
+  EXPECT_TRUE(to_.holding());
+  EXPECT_EQ(lane_.pipes.in_use(), 1U);
+  const std::size_t before = said_;
+  EXPECT_LT(before, kBulk) << "nobody reads on for a reader that does not take";
+  EXPECT_EQ(to_.send("last"), Wire::Write::Held);
+  while (to_.holding()) {
+    got_ += take();
+    EXPECT_NE(to_.flush(), Wire::Write::Broken);
+  }
+  for (std::string bytes = take(); !bytes.empty(); bytes = take()) got_ += bytes;
+  ASSERT_GE(got_.size(), 4U);
+  EXPECT_EQ(got_.substr(got_.size() - 4), "last");
+  EXPECT_TRUE(bulk_.compare(0, got_.size() - 4, got_, 0, got_.size() - 4) == 0);
+  EXPECT_EQ(lane_.pipes.in_use(), 0U);
+}
+
+TEST_F(BulkTest, AWireThatClosesGivesItsPipeBack) {
+  pump(0);
+  ASSERT_EQ(lane_.pipes.in_use(), 1U);
+  to_.close();
+  EXPECT_EQ(lane_.pipes.in_use(), 0U);
+  PipePointer next = lane_.pipes.take();
+  ASSERT_NE(next, nullptr);
+  EXPECT_EQ(next->held(), 0U) << "bytes of a tunnel that ended are in nobody's pipe";
+}
+
+TEST_F(BulkTest, AReaderThatHasGoneIsNoticed) {
+  pump(0);
+  reader_.reset();
+  EXPECT_EQ(to_.flush(), Wire::Write::Broken);
+  EXPECT_EQ(to_.error(), EPIPE);
+}
+
+TEST(PipePoolTest, GivesNoMoreThanItMayAndNoneWithoutDescriptors) {
+  PipePool pool;
+  std::vector<PipePointer> taken;
+  for (std::size_t i = 0; i < PipePool::kMax; ++i) {
+    taken.push_back(pool.take());
+    if (taken.back() == nullptr) GTEST_SKIP() << "this user has no more pipes";
+  }
+  EXPECT_EQ(pool.take(), nullptr);
+  taken.clear();
+  EXPECT_EQ(pool.in_use(), 0U);
+
+  PipePool other;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_EQ(other.take(), nullptr);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(other.take(), nullptr);
 }
 
 }  // namespace
