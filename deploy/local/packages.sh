@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing of packages.txt; says nothing when nothing is.
 #
-#   deploy/local/packages.sh [build|test|full]     (test includes build, full includes both)
+#   deploy/local/packages.sh [build|test|bench|full]  (test includes build, full and bench include test)
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -9,8 +9,9 @@ groups=${1:-build}
 case $groups in
   build) wanted="build" ;;
   test) wanted="build test" ;;
+  bench) wanted="build test bench" ;;
   full) wanted="build test full" ;;
-  *) echo "packages.sh: unknown group '$groups'; use build, test or full" >&2; exit 2 ;;
+  *) echo "packages.sh: unknown group '$groups'; use build, test, bench or full" >&2; exit 2 ;;
 esac
 
 fail() {
