@@ -17,6 +17,7 @@
 #include "gateway/snapshot/session_metrics.hpp"
 #include "gateway/snapshot/view_publisher.hpp"
 #include "net/name_lookup.hpp"
+#include "net/passed_listeners.hpp"
 #include "proxypool/base/text.hpp"
 #include "runtime/alarm.hpp"
 #include "runtime/stepper.hpp"
@@ -84,7 +85,9 @@ Result<IpAddress> look_up(const std::string& name, Deadline deadline) {
 
 int serve(const config::CommandLine& line, config::LoadResult loaded) {
   const config::Config& config = *loaded.config;
+  auto passed = net::take_passed_listeners();  // before there are threads
   process::Process process("gateway", line, config);
+  if (!passed) return process.fail(passed.error().message);
   const Clock& clock = runtime::system_clock();
   const auto crypto = crypto::make_openssl_crypto();
   const config::HostPort address = line.control_plane.value_or(config.gateway.control_plane);
@@ -93,7 +96,8 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
   auto control = rpc::make_worker_control(address.str(), client_options, clock);
   if (!control) return process.fail(control.error().message);
 
-  const gateway::Settings settings = settings_of(config);
+  gateway::Settings settings = settings_of(config);
+  if (!passed->empty()) settings.listen = net::local_endpoint(passed->front().get());
   gateway::WaitQueue waits;
   gateway::ProxyRegistry registry({config.gateway.bench, &waits});
   runtime::SnapshotCell<gateway::View> views;
@@ -155,18 +159,18 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
       settings.tls.value_or(net::TlsServerOptions{}),
       [&](auto context) { server.use_certificate(std::move(context)); }, process.events(),
       process.metrics());
-  group.add({"serving",
-             [&]() -> Status {
-               if (settings.tls) {
-                 PP_TRY([[maybe_unused]] const Unit read, certificate.load());
-               }
-               PP_TRY(const Unit started, server.start());
-               process.listening("gateway",
-                                 net::Endpoint{config.gateway.listen.address, server.port()}.str());
-               return started;
-             },
-             [&] { server.stop_intake(); },
-             [&](Deadline deadline) { return server.drain(deadline); }, [&] { server.stop(); }});
+  group.add(
+      {"serving",
+       [&]() -> Status {
+         if (settings.tls) {
+           PP_TRY([[maybe_unused]] const Unit read, certificate.load());
+         }
+         PP_TRY(const Unit started, server.start(*passed));
+         process.listening("gateway", net::Endpoint{settings.listen.address, server.port()}.str());
+         return started;
+       },
+       [&] { server.stop_intake(); }, [&](Deadline deadline) { return server.drain(deadline); },
+       [&] { server.stop(); }});
   std::unique_ptr<runtime::Stepper> renewer;
   if (settings.tls) {
     group.add({"certificate",

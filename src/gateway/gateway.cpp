@@ -30,18 +30,19 @@ Gateway::~Gateway() {
   stop();
 }
 
-Status Gateway::start() {
+Status Gateway::start(const std::vector<net::UniqueFd>& passed) {
   PP_TRY([[maybe_unused]] const Unit checked, check_access(settings_));
   PP_TRY([[maybe_unused]] const Unit prepared, prepare_tls());
   port_ = settings_.listen.port;
-  if (port_ != 0 && !settings_.share_port) {
+  if (passed.empty() && port_ != 0 && !settings_.share_port) {
     // The threads' listeners share the port, and so would another gateway's without a word. One
     // that does not share shows whether the port is taken.
     PP_TRY([[maybe_unused]] const net::UniqueFd alone, net::listen_tcp(settings_.listen, {}));
   }
   for (std::size_t i = 0; i < settings_.threads; ++i) {
     auto worker = std::make_unique<Worker>(*common_, i, runtime::thread_random().next());
-    auto port = worker->listen(port_);
+    auto port =
+        passed.empty() ? worker->listen(port_) : worker->listen_at(passed[i % passed.size()].get());
     if (!port) {
       workers_.clear();
       return std::move(port).error();

@@ -60,7 +60,11 @@ class Gateway {
 
   // Opens the listeners and serves. Refused when it would be an open proxy (GW-11), or when the
   // port is taken.
-  [[nodiscard]] Status start();
+  //
+  // `passed`: listens there instead (GW-53); settings.listen must be the first one's address.
+  // Others may accept from the same sockets; this gateway begins with its first view that has
+  // proxies, or after Worker::kPatience, and leaves what waits to the others when it stops.
+  [[nodiscard]] Status start(const std::vector<net::UniqueFd>& passed = {});
   // The one that was taken for port 0. REQUIRES: started.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 

@@ -1,5 +1,7 @@
 #include "gateway/worker.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,6 +16,10 @@ void add(std::atomic<std::uint32_t>& number, std::uint32_t n) noexcept {
   number.store(number.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
+// A client that sends faster than its proxy takes is held back by receive_max, not by what the
+// system allows (tens of MiB for each). It is enough for 160 Mbit/s over 100 ms.
+constexpr net::ListenOptions kListenOptions{.reuse_port = true, .receive_max = 2 << 20};
+
 }  // namespace
 
 Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
@@ -27,6 +33,7 @@ Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
       access_log_(common.events, common.settings.access_log_one_in),
       asker_{loop_, [this](const CredentialKey& key,
                            Verifier::Verdict verdict) { on_verdict(key, verdict); }},
+      patience_(loop_.timers(), *this),
       resolving_{loop_, [this](const std::string& name, const Resolved& resolved) {
                    on_resolved(name, resolved);
                  }} {}
@@ -38,20 +45,45 @@ Worker::~Worker() {
 }
 
 Result<std::uint16_t> Worker::listen(std::uint16_t port) {
-  // A client that sends faster than its proxy takes is held back by this, not by what the system
-  // allows (tens of MiB for each). It is enough for 160 Mbit/s over 100 ms.
-  constexpr int kReceiveMax = 2 << 20;
-  PP_TRY(net::UniqueFd listener, net::listen_tcp({common_.settings.listen.address, port},
-                                                 {.reuse_port = true, .receive_max = kReceiveMax}));
+  PP_TRY(net::UniqueFd listener,
+         net::listen_tcp({common_.settings.listen.address, port}, kListenOptions));
+  take_listener(std::move(listener));
+  return acceptor_->port();
+}
+
+Result<std::uint16_t> Worker::listen_at(int listener) {
+  net::UniqueFd own(::fcntl(listener, F_DUPFD_CLOEXEC, 0));
+  if (!own) {
+    return Error{ErrorCode::Exhausted, Origin::Internal,
+                 "no descriptor left for a thread's listener: raise the limit of open files "
+                 "(`ulimit -n`, LimitNOFILE=)"};
+  }
+  net::adopt_listener(own.get(), kListenOptions);
+  take_listener(std::move(own));
+  shares_listener_ = true;
+  return acceptor_->port();
+}
+
+void Worker::take_listener(net::UniqueFd listener) {
   acceptor_.emplace(loop_, std::move(listener),
                     [this](net::UniqueFd fd, const auto& peer) { on_accept(std::move(fd), peer); });
-  return acceptor_->port();
+}
+
+void Worker::begin_to_accept() {
+  patience_.cancel();
+  accepting_ = true;
+  if (acceptor_) acceptor_->resume();
 }
 
 void Worker::run() {
   reader_.emplace(common_.views);
   client_tls_ = common_.client_tls;
-  acceptor_->resume();
+  if (shares_listener_) {
+    patience_.arm_after(kPatience);
+    refresh();
+  } else {
+    begin_to_accept();
+  }
   loop_.run();
   stop();
   on_turn();
@@ -82,21 +114,27 @@ void Worker::request_end_tunnels(std::shared_ptr<const std::vector<ProxyId>> pro
 
 void Worker::drain() {
   draining_ = true;
-  // What has reached the queue was promised an answer.
-  if (acceptor_) acceptor_->finish();
+  patience_.cancel();
+  // What has reached the queue was promised an answer, by others if they go on accepting.
+  if (acceptor_) shares_listener_ ? acceptor_->close() : acceptor_->finish();
   for (Connection* c = first_; c != nullptr; c = c->next_) c->drain();
   load_.draining.store(true);
 }
 
 void Worker::stop() {
   draining_ = true;
+  patience_.cancel();
   if (acceptor_) acceptor_->close();
   while (first_ != nullptr) first_->stop();
   pool_.clear();
 }
 
 void Worker::refresh() {
-  if (reader_) (void)view();
+  if (!reader_) return;
+  const ViewPin* newest = view();
+  if (!accepting_ && !draining_ && newest != nullptr && newest->view->proxies() != 0) {
+    begin_to_accept();
+  }
 }
 
 void Worker::end_tunnels(const std::vector<ProxyId>* proxies, TimePoint at) {

@@ -103,6 +103,10 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
 
   // Opens the listener; port 0 takes a free one.
   [[nodiscard]] Result<std::uint16_t> listen(std::uint16_t port);
+  // At a socket that others accept from, too: once there is something to serve, or kPatience has
+  // passed.
+  [[nodiscard]] Result<std::uint16_t> listen_at(int listener);
+  static constexpr nanoseconds kPatience = seconds(5);
   // Serves until request_stop().
   void run();
 
@@ -210,6 +214,8 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   void wake(std::uint64_t ticket) override;
   void on_wake(std::uint64_t ticket);
   void on_turn() override;
+  void take_listener(net::UniqueFd listener);
+  void begin_to_accept();
   void on_accept(net::UniqueFd fd, const net::Endpoint& peer);
   void on_verdict(const CredentialKey& key, Verifier::Verdict verdict);
   void on_resolved(const std::string& name, const Resolved& resolved);
@@ -239,6 +245,9 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   AccessLog access_log_;
   Verifier::Asker asker_;
   std::optional<net::Acceptor> acceptor_;
+  net::MemberTimer<&Worker::begin_to_accept> patience_;
+  bool shares_listener_ = false;  // with other processes
+  bool accepting_ = false;
   std::optional<Views::Reader> reader_;
   std::vector<std::unique_ptr<ViewPin>> pins_;  // the last one is current
   Resolver::Asker resolving_;

@@ -27,7 +27,8 @@ Acceptor::~Acceptor() {
 void Acceptor::resume() {
   again_.cancel();
   if (watching_ || !listener_) return;
-  watching_ = loop_.add(listener_.get(), EPOLLIN, *this);
+  // Of several loops that share a listener one is woken.
+  watching_ = loop_.add(listener_.get(), EPOLLIN | EPOLLEXCLUSIVE, *this);
   if (!watching_) again_.arm_after(kPause);
 }
 

@@ -32,7 +32,7 @@ class Acceptor final : private IoHandler {
   // Accepts from now on, until pause() or close(). Connections wait in the kernel meanwhile.
   void resume();
   void pause();
-  // Stops listening: the kernel resets what still waits.
+  // Stops listening: the kernel resets what still waits, unless another process holds the socket.
   void close();
   // Accepts what still waits, then stops listening: a connection in the queue counts as accepted
   // to its client.

@@ -140,6 +140,11 @@ Result<UniqueFd> listen_tcp(const Endpoint& at, ListenOptions options) {
   return fd;
 }
 
+void adopt_listener(int fd, ListenOptions options) noexcept {
+  (void)switch_on(fd, IPPROTO_TCP, TCP_NODELAY);
+  (void)bound_receive(fd, options.receive_max);
+}
+
 Endpoint to_endpoint(const sockaddr_storage& address) noexcept {
   if (address.ss_family == AF_INET) {
     sockaddr_in v4{};

@@ -41,6 +41,9 @@ struct ListenOptions {
 // do.
 [[nodiscard]] Result<UniqueFd> listen_tcp(const Endpoint& at, ListenOptions options = {});
 
+// Sets what listen_tcp() sets on a listening socket that somebody else has opened; best effort.
+void adopt_listener(int fd, ListenOptions options) noexcept;
+
 // Port 0 becomes the port that the kernel chose. The unspecified address when `fd` is no socket.
 [[nodiscard]] Endpoint local_endpoint(int fd) noexcept;
 [[nodiscard]] inline std::uint16_t local_port(int fd) noexcept {

@@ -1,5 +1,6 @@
 // SIGTERM at a gateway loses nothing (GW-53): what was accepted is finished, what is idle is told,
 // and the exit code is 0.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "e2e/programs.hpp"
+#include "net/socket.hpp"
 #include "support/cluster.hpp"
 
 namespace proxypool {
@@ -69,16 +71,16 @@ TEST(Drain, EndsATunnelThatOutlastsItsTimeout) {
 TEST(Drain, OfOneOfTwoGatewaysFailsNoRequest) {
   // So many that neither gateway stays without, and each could serve all clients.
   Cluster cluster({.proxies = 24, .concurrency = 20, .gateways = 2, .one_port = true});
-  Load load(cluster, "/slow?ms=5", {"--duration", "3s", "--concurrency", "16"});
+  Load load(cluster, "/slow?ms=5", {"--duration", "5s", "--concurrency", "16"});
   const auto requests = [&](std::size_t gateway) {
     return cluster.gateway_metric("proxypool_gateway_requests_total", gateway);
   };
   ASSERT_TRUE(support::eventually([&] { return requests(0) > 50 && requests(1) > 50; }));
   EXPECT_EQ(cluster.gateway(0).stop(), 0) << cluster.logs();
   const double at_the_end_of_one = requests(1);
+  EXPECT_TRUE(support::eventually([&] { return requests(1) > at_the_end_of_one + 50; }));
   const auto report = load.report();
   EXPECT_EQ(report.at("requests").at("failed"), 0) << report << cluster.logs();
-  EXPECT_GT(requests(1), at_the_end_of_one + 50);
 }
 
 // A load balancer in front needs time to see that the gateway goes: until then it serves.
@@ -88,6 +90,60 @@ TEST(Drain, ServesOnForItsDelayWhileReadinessIsGone) {
   ASSERT_TRUE(support::eventually([&] { return !cluster.ready(); }));
   EXPECT_EQ(cluster.get("/t/in-the-delay").status, 200U);
   EXPECT_EQ(cluster.gateway().wait(), 0) << cluster.logs();
+}
+
+// As a service manager does it: it holds the socket, and a gateway gets it as descriptor 3.
+class Upgrade : public ::testing::Test {
+ protected:
+  Upgrade() : cluster_({.proxies = 24, .concurrency = 20, .gateways = 2, .one_port = true}) {
+    EXPECT_EQ(cluster_.gateway(0).stop(), 0);
+    EXPECT_EQ(cluster_.gateway(1).stop(), 0);
+    socket_ = *net::listen_tcp({IpAddress::v4(0x7f000001), cluster_.gateway_port()});
+  }
+  [[nodiscard]] ChildProcess::Options options(int descriptor_3, std::string_view number) const {
+    ChildProcess::Options out;
+    out.program = "/bin/sh";
+    out.arguments = {"-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" --config \"$1\"",
+                     support::program_path("proxy-gateway"),
+                     cluster_.folder() / ("gateway-" + std::string(number) + ".yaml")};
+    out.descriptor_3 = descriptor_3;
+    return out;
+  }
+  [[nodiscard]] std::unique_ptr<ChildProcess> gateway(std::string_view number) const {
+    return std::make_unique<ChildProcess>(options(socket_.get(), number));
+  }
+
+  Cluster cluster_;
+  net::UniqueFd socket_;
+};
+
+// GW-53
+TEST_F(Upgrade, WithTheSocketPassedOnLosesNoRequestAndNoConnection) {
+  auto old_one = gateway("0");
+  ASSERT_TRUE(old_one->wait_for_line("snapshot_applied"));
+  Load load(cluster_, "/slow?ms=5", {"--duration", "4s", "--concurrency", "16", "--no-keep-alive"});
+  auto new_one = gateway("1");
+  ASSERT_TRUE(new_one->wait_for_line("snapshot_applied"));
+  EXPECT_EQ(old_one->stop(), 0) << old_one->err();
+  const auto report = load.report();
+  EXPECT_EQ(report.at("requests").at("failed"), 0) << report << new_one->err();
+  EXPECT_EQ(new_one->stop(), 0) << new_one->err();
+}
+
+TEST_F(Upgrade, SomethingElseThanASocketIsRefusedWithTheRemedy) {
+  const net::UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ChildProcess gateway(options(file.get(), "0"));
+  EXPECT_EQ(gateway.wait(), 1);
+  EXPECT_NE(gateway.err().find("ListenStream="), std::string::npos) << gateway.err();
+}
+
+TEST_F(Upgrade, AClientThatComesWhileNobodyServesWaits) {
+  support::HttpClient early(cluster_.gateway_port());
+  ASSERT_TRUE(early.connected());
+  early.send("GET " + cluster_.origin_url("/t/early") + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  auto only = gateway("0");
+  EXPECT_EQ(early.receive().status, 200U) << only->err();
+  EXPECT_EQ(only->stop(), 0) << only->err();
 }
 
 }  // namespace

@@ -86,7 +86,9 @@ ChildProcess::ChildProcess(Options options) {
     ::dup2(in, STDIN_FILENO);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(err, STDERR_FILENO);
-    ::close_range(3, ~0U, 0);
+    const bool passes = options.descriptor_3 >= 0;
+    if (passes) ::dup2(options.descriptor_3, 3);
+    ::close_range(passes ? 4 : 3, ~0U, 0);
     if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) ::_exit(127);
     ::execvpe(argv[0], argv.data(), envp.data());
     ::_exit(127);

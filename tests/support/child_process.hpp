@@ -28,6 +28,7 @@ class ChildProcess {
     std::vector<std::string> arguments;
     std::vector<std::string> environment;  // "NAME=value", beside what the test has
     std::filesystem::path folder;          // to run in; empty: that of the test
+    int descriptor_3 = -1;                 // of the test, becomes descriptor 3 of the child
   };
 
   explicit ChildProcess(Options options);
