@@ -22,6 +22,7 @@
 #include "controller/controller.hpp"
 #include "openapi_documents.hpp"
 #include "proxypool/base/text.hpp"
+#include "proxypool/domain/client/api_key.hpp"
 #include "runtime/blocking_pool.hpp"
 #include "runtime/stepper.hpp"
 #include "runtime/system.hpp"
@@ -31,15 +32,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// --hash-password: one line from standard input, its stored form to standard output.
-int hash_password() {
+// --hash-password, --hash-key: one line from standard input, its stored form to standard output.
+int hash_secret(bool key) {
   std::string line;
   if (!std::getline(std::cin, line) || line.empty()) {
-    std::cerr << "proxy-controller: send the password as one line on standard input\n";
+    std::cerr << "proxy-controller: send the " << (key ? "key" : "password")
+              << " as one line on standard input\n";
+    return config::kExitUsage;
+  }
+  if (key && !domain::is_api_key(line)) {
+    std::cerr << "proxy-controller: this is no API key: it has not the 128 random bits that one "
+                 "must have, or a space or a colon in it ("
+              << domain::kApiKeyRemedy << ")\n";
     return config::kExitUsage;
   }
   const auto crypto = crypto::make_openssl_crypto();
-  const auto hash = crypto->hash_password(line, ScryptCost{});
+  const Result<StoredHash> hash =
+      key ? crypto->hash_api_key(line) : crypto->hash_password(line, ScryptCost{});
   if (!hash) {
     std::cerr << "proxy-controller: " << hash.error().message << "\n";
     return config::kExitFailure;
@@ -283,7 +292,7 @@ int main(int argc, char** argv) {
         return serve(line, std::move(loaded));
       },
       [](const config::CommandLine& line) -> std::optional<int> {
-        if (line.hash_password) return hash_password();
+        if (line.hash_password || line.hash_key) return hash_secret(line.hash_key);
         return std::nullopt;
       });
 }

@@ -26,15 +26,30 @@
 namespace proxypool {
 namespace {
 
+gateway::Settings::Auth way_of(config::AuthMode way) {
+  using Auth = gateway::Settings::Auth;
+  switch (way) {
+    case config::AuthMode::ApiKey:
+      return Auth::ApiKey;
+    case config::AuthMode::Bearer:
+      return Auth::Bearer;
+    case config::AuthMode::IpWhitelist:
+      return Auth::IpWhitelist;
+    case config::AuthMode::None:  // no way, and none that GatewayAuthConfig::ways() gives
+    case config::AuthMode::Any:
+    case config::AuthMode::UsernamePassword:
+      break;
+  }
+  return Auth::UsernamePassword;
+}
+
 gateway::Settings settings_of(const config::Config& config) {
   const config::GatewayConfig& from = config.gateway;
   gateway::Settings settings;
   settings.listen = {from.listen.address, from.listen.port};
   settings.share_port = from.share_port;
   settings.threads = from.threads;
-  settings.auth = from.auth.mode == config::AuthMode::UsernamePassword
-                      ? gateway::Settings::Auth::UsernamePassword
-                      : gateway::Settings::Auth::None;
+  for (const config::AuthMode way : from.auth.ways()) settings.auth.push_back(way_of(way));
   settings.allow_cidrs = from.access.allow_cidrs;
   settings.trusted_proxies = from.access.trusted_proxies;
   settings.proxy_header = from.access.proxy_protocol == config::ProxyProtocol::Required;

@@ -92,6 +92,12 @@ constexpr Option kOptions[] = {
        c.hash_password = true;
        return std::string();
      }},
+    {"hash-key", "", "", "Other", "read an API key from standard input, print its hash",
+     kController,
+     [](CommandLine& c, const std::string&) {
+       c.hash_key = true;
+       return std::string();
+     }},
     {"version", "", "", "Other", "print the version and end", kAll,
      [](CommandLine& c, const std::string&) {
        c.version = true;
@@ -171,7 +177,8 @@ class Parser {
 
   Result<CommandLine> finish() && {
     if (out_.help || out_.version) return std::move(out_);
-    const bool needs_file = program_ == Program::Controller && !out_.hash_password;
+    const bool needs_file =
+        program_ == Program::Controller && !out_.hash_password && !out_.hash_key;
     if (needs_file && out_.config_path.empty() && errors_.empty()) {
       errors_ += "--config: is required (or PROXY_POOL_CONFIG)\n";
     }

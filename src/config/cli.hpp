@@ -27,6 +27,7 @@ struct CommandLine {
   bool help = false;
   bool version = false;
   bool hash_password = false;  // controller
+  bool hash_key = false;       // controller
   std::optional<LogLevel> log_level;
   std::optional<LogFormat> log_format;
   std::optional<HostPort> control_plane;  // gateway, checker

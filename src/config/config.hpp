@@ -58,7 +58,17 @@ struct ControlPlaneConfig {
 
 struct AuthConfig {
   AuthMode mode = AuthMode::None;
-  bool username_parameters = true;  // gateway only (GW-13)
+};
+
+struct GatewayAuthConfig : AuthConfig {
+  std::vector<AuthMode> any_of;     // mode any: in this order, the first that accepts counts
+  bool username_parameters = true;  // (GW-13)
+
+  // The ways in which a caller can prove who it is; none: nobody needs to.
+  [[nodiscard]] std::vector<AuthMode> ways() const {
+    if (mode == AuthMode::None) return {};
+    return mode == AuthMode::Any ? any_of : std::vector{mode};
+  }
 };
 
 struct AccessConfig {
@@ -127,7 +137,7 @@ struct GatewayConfig {
   ListenAddress metrics_listen = loopback(9101);
   HostPort control_plane{"127.0.0.1", 9443};  // where the controller is
   std::uint32_t threads = 0;                  // 0: one per core
-  AuthConfig auth;
+  GatewayAuthConfig auth;
   GatewayAccessConfig access;
   GatewayLimits limits;
   TargetConfig target;
@@ -254,6 +264,7 @@ struct ClientConfig {
   std::vector<std::string> groups;
   std::optional<ClientSecret> gateway_secret;       // credentials.gateway
   std::optional<ClientSecret> distribution_secret;  // credentials.distribution
+  std::vector<Cidr> sources;                        // who comes from here is this client
   std::vector<UpstreamId> allowed_upstreams;        // for extraction; empty: all
   ClientExtractionConfig extraction;
   ClientLimits limits;

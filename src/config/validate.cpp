@@ -1,12 +1,14 @@
 #include "config/validate.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "config/address.hpp"
 #include "config/checks.hpp"
+#include "proxypool/domain/client/api_key.hpp"
 
 namespace proxypool::config {
 namespace {
@@ -28,7 +30,7 @@ void check_open_listener(Reader& reader, const std::string& section, bool strict
   const std::string message = "listens on " + listen.str() +
                               " with auth.mode none and no access.allowCIDRs: anybody who reaches "
                               "it may use it";
-  const std::string hint = "set auth.mode: usernamePassword, or access.allowCIDRs";
+  const std::string hint = "set auth.mode, or access.allowCIDRs";
   if (strict) {
     reader.error_at(path, message, hint + ", or cluster.strict: false");
   } else {
@@ -254,13 +256,82 @@ void check_routings(const Config& config, Reader& reader) {
   }
 }
 
+bool takes(const Config& config, AuthMode way) {
+  const auto ways = config.gateway.auth.ways();
+  return std::find(ways.begin(), ways.end(), way) != ways.end();
+}
+
+bool takes_keys(const Config& config) {
+  return takes(config, AuthMode::ApiKey) || takes(config, AuthMode::Bearer);
+}
+
+void check_gateway_auth(const Config& config, Reader& reader) {
+  const auto& auth = config.gateway.auth;
+  if (reader.failed("gateway.auth")) return;
+  const std::string path = "gateway.auth.anyOf";
+  if (auth.mode == AuthMode::Any && auth.any_of.empty()) {
+    reader.error_at("gateway.auth.mode", "any, but of nothing",
+                    "name the ways in gateway.auth.anyOf, as in [ipWhitelist, usernamePassword]");
+  }
+  if (auth.mode != AuthMode::Any && !auth.any_of.empty()) {
+    reader.error_at(path, "has no effect under auth.mode " + std::string(domain::spell(auth.mode)),
+                    "set gateway.auth.mode: any");
+  }
+  const std::set<AuthMode> different(auth.any_of.begin(), auth.any_of.end());
+  if (different.size() != auth.any_of.size()) reader.error_at(path, "a way stands here twice");
+}
+
+// A key is looked up by its SHA-256: what was hashed slowly cannot be found, and what is short
+// could be guessed from a fast hash.
+void check_key(const ClientConfig& client, bool passwords, const std::string& path,
+               Reader& reader) {
+  if (!client.gateway_secret || reader.failed(path)) return;
+  const std::string_view text = client.gateway_secret->value.reveal();
+  if (client.gateway_secret->hashed) {
+    if (passwords || !text.starts_with("$scrypt$")) return;
+    reader.error_at(path, "is the hash of a password, and gateway.auth takes API keys",
+                    std::string("put here what `proxy-controller --hash-key` prints for a key; ") +
+                        domain::kApiKeyRemedy);
+  } else if (!passwords && !domain::is_api_key(text)) {
+    reader.error_at(path,
+                    "is no API key: it has not the 128 random bits that one must have, or a space "
+                    "or a colon in it",
+                    domain::kApiKeyRemedy);
+  }
+}
+
+// `owners`: of every range so far.
+void check_sources(const ClientConfig& client, const std::string& path,
+                   std::map<std::string, std::string>& owners, Reader& reader) {
+  if (reader.failed(path)) return;
+  for (const Cidr& range : client.sources) {
+    if (range.bits() == 0) {
+      reader.error_at(path, "everybody would be this client",
+                      "name the addresses that its callers have");
+    }
+    const auto [owner, fresh] = owners.emplace(range.str(), client.name.str());
+    if (fresh) continue;
+    reader.error_at(path, range.str() + (owner->second == client.name.str()
+                                             ? " stands here twice"
+                                             : " is also client " + owner->second));
+  }
+}
+
 void check_clients(const Config& config, Reader& reader) {
   std::set<ClientName> seen;
   bool gateway_secret = false;
   bool distribution_secret = false;
+  bool sources = false;
+  std::map<std::string, std::string> owners;
+  const bool passwords = takes(config, AuthMode::UsernamePassword);
   for (std::size_t i = 0; i < config.clients.size(); ++i) {
     const auto& client = config.clients[i];
     const std::string path = at("clients", i);
+    if (takes_keys(config) && reader.options().program == Program::Controller) {
+      check_key(client, passwords, path + ".credentials.gateway", reader);
+    }
+    check_sources(client, path + ".sources", owners, reader);
+    sources = sources || !client.sources.empty();
     if (!client.name.empty() && !seen.insert(client.name).second) {
       reader.error_at(path + ".name", "another client is named " + client.name.str());
     }
@@ -272,8 +343,13 @@ void check_clients(const Config& config, Reader& reader) {
     distribution_secret = distribution_secret || client.distribution_secret;
   }
   if (reader.failed("clients")) return;
-  if (config.gateway.auth.mode == AuthMode::UsernamePassword && !gateway_secret) {
+  const bool by_secret = passwords || takes_keys(config);
+  const bool by_source = takes(config, AuthMode::IpWhitelist);
+  if (by_secret && !gateway_secret && !(by_source && sources)) {
     reader.warn_at("gateway.auth.mode", "no client has credentials.gateway: nobody gets in");
+  }
+  if (by_source && !by_secret && !sources) {
+    reader.warn_at("gateway.auth.mode", "no client has sources: nobody gets in");
   }
   if (config.distribution.auth.mode == AuthMode::UsernamePassword && !distribution_secret) {
     reader.warn_at("distribution.auth.mode",
@@ -286,6 +362,7 @@ void check_clients(const Config& config, Reader& reader) {
 void validate(const Config& config, Reader& reader) {
   check_listeners(config, reader);
   check_trusted_proxies(config, reader);
+  check_gateway_auth(config, reader);
   check_dialled(reader, "gateway.controlPlane", config.gateway.control_plane);
   check_dialled(reader, "checker.controlPlane", config.checker.control_plane);
   check_times(config, reader);

@@ -1,9 +1,12 @@
 #include "controller/controller.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "proxypool/base/stored_hash.hpp"
+#include "proxypool/domain/client/api_key.hpp"
 
 namespace proxypool::controller {
 
@@ -13,8 +16,6 @@ constexpr milliseconds kSwitchPoll{500};
 constexpr milliseconds kSweepPoll{200};
 constexpr std::uint32_t kSweepBatch = 10'000;
 constexpr milliseconds kStoreBudget{2'000};
-// A secret of so many characters is no password that somebody could guess; SHA-256 suffices.
-constexpr std::size_t kKeyCharactersMin = 22;
 
 milliseconds ms(nanoseconds duration) {
   return std::chrono::duration_cast<milliseconds>(duration);
@@ -23,9 +24,28 @@ milliseconds ms(nanoseconds duration) {
 Result<std::string> hashed(const config::ClientSecret& secret, const ports::Crypto& crypto) {
   const std::string_view plain = secret.value.reveal();
   if (secret.hashed) return std::string(plain);
-  if (plain.size() >= kKeyCharactersMin) return crypto.hash_api_key(plain).str();
+  if (domain::is_api_key(plain)) return crypto.hash_api_key(plain).str();
   PP_TRY(const StoredHash hash, crypto.hash_password(plain, ScryptCost{}));
   return hash.str();
+}
+
+// A key that opens for two clients names neither.
+Status check_keys(const config::Config& config, const std::vector<HashedClient>& clients) {
+  using config::AuthMode;
+  const auto ways = config.gateway.auth.ways();
+  const bool keys = std::any_of(ways.begin(), ways.end(), [](AuthMode way) {
+    return way == AuthMode::ApiKey || way == AuthMode::Bearer;
+  });
+  std::map<std::string_view, const ClientName*> owners;
+  for (const HashedClient& client : clients) {
+    if (!keys || !client.gateway_secret.starts_with("$sha256$")) continue;
+    const auto [owner, fresh] = owners.emplace(client.gateway_secret, &client.name);
+    if (fresh) continue;
+    return Error{ErrorCode::InvalidArgument, Origin::Client,
+                 "clients " + owner->second->str() + " and " + client.name.str() +
+                     " have the same API key in credentials.gateway"};
+  }
+  return ok();
 }
 
 Result<std::vector<HashedClient>> hash_clients(const config::Config& config,
@@ -39,6 +59,7 @@ Result<std::vector<HashedClient>> hash_clients(const config::Config& config,
     }
     clients.push_back(std::move(out));
   }
+  PP_TRY([[maybe_unused]] const Unit different, check_keys(config, clients));
   return clients;
 }
 

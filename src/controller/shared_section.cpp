@@ -73,6 +73,7 @@ SharedSection make_shared_section(const config::Config& config,
     out.burst = client.limits.burst;
     out.in_flight_max = client.limits.in_flight_max;
     if (hashed) out.gateway_secret = hashed->gateway_secret;
+    out.sources = client.sources;
     section.clients.push_back(std::move(out));
   }
   section.policy.use_suspect = config.gateway.use_suspect;

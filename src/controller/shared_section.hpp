@@ -28,7 +28,7 @@ struct SharedSection {
 // A client's hashed gateway secret, made once per configuration: hashing a password costs 70 ms.
 struct HashedClient {
   ClientName name;
-  std::string gateway_secret;  // "$scrypt$…" or "sha256:…"; empty: may not use the gateway
+  std::string gateway_secret;  // "$scrypt$…" or "$sha256$…"; empty: it has none
 };
 
 // What operators switched, beside the configuration.

@@ -17,12 +17,18 @@
 namespace proxypool::gateway {
 
 struct Settings {
-  enum class Auth : std::uint8_t { None, UsernamePassword };
+  // A way to prove which client one is (GW-10).
+  enum class Auth : std::uint8_t {
+    UsernamePassword,  // its name and its secret
+    ApiKey,            // its secret, as user name or as Bearer token
+    Bearer,            // its secret as Bearer token
+    IpWhitelist,       // its address
+  };
 
   net::Endpoint listen{IpAddress::v4(0x7f000001), 8080};
-  bool share_port = false;    // with other gateways of this machine
-  std::uint32_t threads = 0;  // 0: one per core
-  Auth auth = Auth::None;
+  bool share_port = false;        // with other gateways of this machine
+  std::uint32_t threads = 0;      // 0: one per core
+  std::vector<Auth> auth;         // in this order, the first that accepts counts; none: all may
   std::vector<Cidr> allow_cidrs;  // sources; empty: every one
   // Peers whose word about where a connection or a request comes from is taken (GW-3).
   std::vector<Cidr> trusted_proxies;
@@ -65,7 +71,7 @@ struct Settings {
 // GW-11: an open proxy is no accident that a strict gateway allows.
 [[nodiscard]] inline Status check_access(const Settings& settings) {
   const bool loopback = classify(settings.listen.address) == IpClass::Loopback;
-  const bool open = settings.auth == Settings::Auth::None && settings.allow_cidrs.empty();
+  const bool open = settings.auth.empty() && settings.allow_cidrs.empty();
   if (!settings.strict || loopback || !open) return ok();
   return Error{ErrorCode::InvalidArgument, Origin::Client,
                "gateway.listen " + settings.listen.str() +

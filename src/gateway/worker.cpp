@@ -29,7 +29,7 @@ Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
             load_.idle_upstreams),
       random_(seed),
       dispatcher_(common.registry, static_cast<unsigned>(index)),
-      authenticator_(common.verifier, asker_),
+      authenticator_(common.verifier, asker_, common.settings.auth),
       access_log_(common.events, common.settings.access_log_one_in),
       asker_{loop_, [this](const CredentialKey& key,
                            Verifier::Verdict verdict) { on_verdict(key, verdict); }},
@@ -236,11 +236,6 @@ void Worker::unpin(ViewPin& pin) noexcept {
 
 Principal Worker::authenticate(const ViewPin& view, const net::RequestHead& head,
                                const IpAddress& source) {
-  if (common_.settings.auth == Settings::Auth::None) {
-    Principal nobody;
-    nobody.verdict = Principal::Verdict::Accepted;
-    return nobody;
-  }
   const net::Field* field = head.find(net::FieldId::ProxyAuthorization);
   const auto value = field == nullptr ? std::string_view{} : head.value(*field);
   const bool parameters = view.view->policy().username_parameters;

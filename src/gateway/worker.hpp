@@ -66,7 +66,8 @@ struct Common {
   WaitQueue& waits;
   SessionTable sessions;
   Sources sources;
-  std::vector<Load> loads;  // one a worker
+  std::vector<Load> loads;       // one a worker
+  const std::string challenges;  // of a 407
   // Set before the workers run.
   std::shared_ptr<const net::TlsContext> client_tls;  // null: plain
   std::shared_ptr<const net::TlsContext> proxy_tls;
@@ -84,7 +85,8 @@ struct Common {
         waits(w),
         sessions(s.sessions_max, seed),
         sources(s.connections_per_source_max),
-        loads(s.threads) {}
+        loads(s.threads),
+        challenges(gateway::challenges(s.auth)) {}
 };
 
 // A view in use by exchanges of one thread: counted without atomics.
@@ -136,6 +138,7 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   void gone(Connection& connection);
   [[nodiscard]] bool allows(const IpAddress& source) const noexcept;
   [[nodiscard]] bool trusts(const IpAddress& peer) const noexcept;
+  [[nodiscard]] std::string_view challenges() const noexcept { return common_.challenges; }
   // What clients' TLS begins with; null: they speak plain HTTP.
   [[nodiscard]] const net::TlsContext* client_tls() const noexcept { return client_tls_.get(); }
   [[nodiscard]] const net::TlsContext& proxy_tls() const noexcept { return *common_.proxy_tls; }

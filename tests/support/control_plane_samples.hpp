@@ -53,7 +53,13 @@ inline domain::WorkerSnapshot sample_snapshot() {
   snapshot.intentional_loss = true;
   snapshot.upstreams = {{UpstreamId("one"), true}, {UpstreamId("two"), false}};
   snapshot.routings = {sample_routing("first"), sample_routing("second")};
-  snapshot.clients = {{ClientName("team-a"), {"crawlers", "eu"}, "$sha256$abc", 100, 200, 50}};
+  snapshot.clients = {{ClientName("team-a"),
+                       {"crawlers", "eu"},
+                       "$sha256$abc",
+                       100,
+                       200,
+                       50,
+                       {*Cidr::parse("192.0.2.0/24"), *Cidr::parse("2001:db8::/32")}}};
   snapshot.policy.use_suspect = domain::UseSuspect::Never;
   snapshot.policy.unsafe_before_send = true;
   snapshot.policy.deny_cidrs = {*Cidr::parse("10.0.0.0/8"), *Cidr::parse("fd00::/8")};

@@ -89,7 +89,7 @@ class GatewayRig {
     client.name = ClientName(name);
     client.gateway_secret = hash->str();
     snapshot.clients.push_back(std::move(client));
-    settings.auth = gateway::Settings::Auth::UsernamePassword;
+    settings.auth = {gateway::Settings::Auth::UsernamePassword};
   }
 
   // Stores a hash that takes as long to verify as in earnest.

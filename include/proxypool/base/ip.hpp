@@ -190,6 +190,15 @@ class Cidr {
   }
   // REQUIRES: bits ≤ 32 for IPv4, ≤ 128 for IPv6.
   constexpr Cidr(IpAddress base, unsigned bits) noexcept : base_(base), bits_(bits) {}
+  // The range of so many bits that the address is in. REQUIRES: as above.
+  static Cidr around(const IpAddress& address, unsigned bits) noexcept {
+    if (!address.is_v4()) return {IpAddress::v6(mask(address, bits)), bits};
+    const std::uint32_t kept = bits == 0 ? 0 : UINT32_MAX << (32 - bits);
+    return {IpAddress::v4(address.low32() & kept), bits};
+  }
+
+  [[nodiscard]] constexpr const IpAddress& base() const noexcept { return base_; }
+  [[nodiscard]] constexpr unsigned bits() const noexcept { return bits_; }
 
   [[nodiscard]] bool contains(const IpAddress& address) const noexcept {
     return address.is_v4() == base_.is_v4() && mask(address, prefix()) == mask(base_, prefix());

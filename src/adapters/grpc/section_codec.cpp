@@ -33,7 +33,7 @@ Result<std::vector<Cidr>> to_cidrs(const Field& field) {
   std::vector<Cidr> ranges;
   for (const std::string& text : field) {
     const auto range = Cidr::parse(text);
-    if (!range) return corrupt("policy: '" + text + "' is no address range");
+    if (!range) return corrupt("'" + text + "' is no address range");
     ranges.push_back(*range);
   }
   return ranges;
@@ -131,6 +131,7 @@ void encode(const domain::SnapshotClient& value, v1::Client& wire) {
   wire.set_rate_per_second(value.rate_per_second);
   wire.set_burst(value.burst);
   wire.set_max_in_flight(value.in_flight_max);
+  for (const Cidr& range : value.sources) wire.add_sources(range.str());
 }
 
 Result<domain::SnapshotClient> decode(v1::Client& wire) {
@@ -142,6 +143,7 @@ Result<domain::SnapshotClient> decode(v1::Client& wire) {
   value.rate_per_second = wire.rate_per_second();
   value.burst = wire.burst();
   value.in_flight_max = wire.max_in_flight();
+  PP_TRY(value.sources, to_cidrs(wire.sources()));
   return value;
 }
 

@@ -54,12 +54,22 @@ Type<GatewayLimits> gateway_limits() {
   }));
 }
 
-Type<AuthConfig> gateway_auth() {
-  using A = AuthConfig;
+Type<GatewayAuthConfig> gateway_auth() {
+  using A = GatewayAuthConfig;
+  const std::vector<AuthMode> ways{AuthMode::UsernamePassword, AuthMode::ApiKey, AuthMode::Bearer,
+                                   AuthMode::IpWhitelist};
+  std::vector<AuthMode> modes = ways;
+  modes.insert(modes.begin(), AuthMode::None);
+  modes.push_back(AuthMode::Any);
   return object<A>(section<A>({
-      field("mode", &A::mode, auth_mode(),
-            "How a caller proves who it is; usernamePassword takes the names and secrets of "
-            "clients."),
+      field("mode", &A::mode, word<AuthMode>(modes),
+            "How a caller proves which client it is: usernamePassword by the client's name and "
+            "secret; apiKey by the secret alone, as user name or as Bearer token; bearer by the "
+            "secret as Bearer token; ipWhitelist by its address (clients[].sources); any by one "
+            "of anyOf."),
+      field("anyOf", &A::any_of, list_of(word<AuthMode>(ways), 0, ways.size()),
+            "For mode any: the ways that are tried, in this order; the first that accepts counts.")
+          .sample("[ipWhitelist, apiKey, usernamePassword]"),
       field("usernameParameters", &A::username_parameters, boolean(),
             "Whether a user name may go on with parameters, as in crawler-country-us-session-a1."),
   }));

@@ -124,14 +124,10 @@ Type<ObservabilityConfig> observability() {
 
 }  // namespace
 
-Type<AuthMode> auth_mode() {
-  return word<AuthMode>({AuthMode::None, AuthMode::UsernamePassword});
-}
-
 Type<AuthConfig> auth() {
   using A = AuthConfig;
   return object<A>(section<A>({
-      field("mode", &A::mode, auth_mode(),
+      field("mode", &A::mode, word<AuthMode>({AuthMode::None, AuthMode::UsernamePassword}),
             "How a caller proves who it is; usernamePassword takes the names and secrets of "
             "clients."),
   }));

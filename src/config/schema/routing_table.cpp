@@ -118,8 +118,8 @@ Type<std::vector<ClientConfig>> clients() {
           nested<C>("credentials",
                     {
                         field("gateway", &C::gateway_secret, optional(client_secret()),
-                              "Password at the gateway; without it the client may not use the "
-                              "gateway under usernamePassword.")
+                              "Secret at the gateway: a password, or an API key of at least 128 "
+                              "random bits; without it the client gets in by its sources alone.")
                             .sample("{env: CRAWLER_PASSWORD}"),
                         field("distribution", &C::distribution_secret, optional(client_secret()),
                               "Password at the Distribution API; without it the client may not "
@@ -127,6 +127,10 @@ Type<std::vector<ClientConfig>> clients() {
                             .sample("{file: /run/secrets/crawler}"),
                     },
                     "What the client proves itself with."),
+          field("sources", &C::sources, cidrs(),
+                "Addresses whose callers are this client where gateway.auth takes ipWhitelist; of "
+                "ranges that overlap the narrowest counts.")
+              .sample("[198.51.100.7, 203.0.113.0/24]"),
           field("allowedUpstreams", &C::allowed_upstreams, list_of(name_id<UpstreamId>(), 0, 1000),
                 "Upstreams whose proxies the client may extract; empty: all.")
               .sample("[my-list]"),

@@ -20,7 +20,6 @@ Type<std::vector<RoutingConfig>> routings();
 Type<std::vector<ClientConfig>> clients();
 
 // Rows that several sections share.
-Type<AuthMode> auth_mode();
 Type<AuthConfig> auth();  // of an API
 Type<AccessConfig> access();
 Row allow_cidrs_row();  // of AccessConfig, and of what begins with one

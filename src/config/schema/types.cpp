@@ -347,8 +347,8 @@ Type<ClientSecret> client_secret() {
     }
     if (node.is_scalar()) {
       return reader.error(node.mark, "a plain secret must not stand in the file",
-                          "{env: NAME}, {file: PATH}, or what `proxy-controller "
-                          "--hash-password` prints");
+                          "{env: NAME}, {file: PATH}, or what `proxy-controller --hash-key` or "
+                          "`--hash-password` prints");
     }
     auto value = read_secret(node, reader);
     if (!value) return false;

@@ -105,9 +105,7 @@ std::string write_answer(const Answer& answer) {
     out += "\r\nProxy-Status: proxypool; error=" + std::string(error) + "; details=\"" +
            std::string(row.code) + '"';
   }
-  if (row.status == 407) {
-    out += "\r\nProxy-Authenticate: Basic realm=\"proxypool\", charset=\"UTF-8\"";
-  }
+  if (row.status == 407) out += answer.challenges;
   if (row.retry_after) {
     out += "\r\nRetry-After: ";
     out += answer.retry_after_s > 0 ? std::to_string(answer.retry_after_s)

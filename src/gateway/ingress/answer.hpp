@@ -13,6 +13,12 @@
 
 namespace proxypool::gateway {
 
+// What a 407 asks for, each with the line end before it.
+inline constexpr std::string_view kBasicChallenge =
+    "\r\nProxy-Authenticate: Basic realm=\"proxypool\", charset=\"UTF-8\"";
+inline constexpr std::string_view kBearerChallenge =
+    "\r\nProxy-Authenticate: Bearer realm=\"proxypool\"";
+
 struct Answer {
   domain::Refusal refusal = domain::Refusal::BadRequest;
   domain::FailureKind kind = domain::FailureKind::None;  // of the attempt that failed
@@ -21,6 +27,7 @@ struct Answer {
   std::uint64_t request_id = 0;
   std::string_view detail;         // one sentence; the title when empty
   std::int64_t retry_after_s = 0;  // where the contract has it; 0: what is usual for the refusal
+  std::string_view challenges = kBasicChallenge;  // of a 407
 };
 
 // Head and body of an error answer: application/problem+json (RFC 9457) with Proxy-Status

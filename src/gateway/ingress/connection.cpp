@@ -228,8 +228,8 @@ void Connection::refuse(domain::Refusal refusal, domain::FailureKind kind, std::
   }
   const bool close = row.closes || !may_go_on_ || draining_;
   const auto wait = std::chrono::ceil<std::chrono::seconds>(retry_after);
-  const auto answer =
-      write_answer({refusal, kind, method_, close, request_id_, detail, wait.count()});
+  const auto answer = write_answer(
+      {refusal, kind, method_, close, request_id_, detail, wait.count(), worker_.challenges()});
   if (send(answer) == Write::Broken) return gone(true);
   if (close) return linger();
   next_request();

@@ -154,10 +154,14 @@ void Connection::refuse_principal(Principal::Verdict verdict, const net::Request
       return refuse(domain::Refusal::AuthRequired);
     case Principal::Verdict::Limited:
       return refuse(domain::Refusal::ClientLimited, domain::FailureKind::None,
-                    "too many wrong passwords from this source");
+                    "too many wrong passwords or keys from this source");
     case Principal::Verdict::Full:
       return refuse(domain::Refusal::Overloaded, domain::FailureKind::None,
                     "too many passwords are being checked");
+    case Principal::Verdict::Stranger:
+      may_go_on_ = false;
+      return refuse(domain::Refusal::SourceDenied, domain::FailureKind::None,
+                    "this source address is no client's");
     default:
       return refuse(domain::Refusal::AuthRejected);
   }

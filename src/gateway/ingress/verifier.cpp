@@ -39,12 +39,18 @@ Verifier::Start Verifier::known(const CredentialKey& key) const {
   });
 }
 
+void Verifier::remember(const CredentialKey& key) {
+  state_.with([&](State& state) { keep(state, key, true); });
+}
+
+void Verifier::keep(State& state, const CredentialKey& key, bool good) {
+  if (state.known.size() >= kRememberedMax) state.known.clear();
+  state.known.emplace(key, good);
+}
+
 void Verifier::finish(const CredentialKey& key, Verdict verdict) {
   const auto askers = state_.with([&](State& state) {
-    if (verdict != Verdict::Failed) {
-      if (state.known.size() >= kRememberedMax) state.known.clear();
-      state.known.emplace(key, verdict == Verdict::Accepted);
-    }
+    if (verdict != Verdict::Failed) keep(state, key, verdict == Verdict::Accepted);
     return std::move(state.running.extract(key).mapped());
   });
   for (Asker* asker : askers) {

@@ -55,11 +55,16 @@ class Verifier {
   [[nodiscard]] CredentialKey key_of(std::string_view text) const {
     return {crypto_.hmac_sha256(key_, text)};
   }
+  [[nodiscard]] ports::Digest sha256_of(std::string_view text) const {
+    return crypto_.sha256(text);
+  }
   // Pending: the asker's callback will come. REQUIRES: the asker outlives stop().
   [[nodiscard]] Start verify(const CredentialKey& key, SecretString password, StoredHash stored,
                              Asker& asker);
   // The same without starting anything: Accepted, Rejected, or Full when it is not known.
   [[nodiscard]] Start known(const CredentialKey& key) const;
+  // What was found right without it: an API key.
+  void remember(const CredentialKey& key);
   // Finishes what runs; nothing is posted afterwards.
   void stop() { pool_.stop(); }
 
@@ -76,6 +81,7 @@ class Verifier {
     std::unordered_map<CredentialKey, bool, KeyHash> known;
   };
 
+  static void keep(State& state, const CredentialKey& key, bool good);
   void finish(const CredentialKey& key, Verdict verdict);
 
   const ports::Crypto& crypto_;

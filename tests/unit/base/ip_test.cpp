@@ -172,8 +172,21 @@ TEST(CidrTest, AgreesWithTheDefinition) {
       bool same = true;
       for (unsigned i = 0; i < bits; ++i) same = same && bit(base, i) == bit(other, i);
       ASSERT_EQ(Cidr(base, bits).contains(other), same) << bits << " " << at;
+      ASSERT_EQ(Cidr::around(base, bits) == Cidr::around(other, bits), same) << bits << " " << at;
     }
   }
+}
+
+TEST(CidrTest, AroundAnAddressIsTheRangeThatHoldsIt) {
+  const auto around = [](const char* address, unsigned bits) {
+    return Cidr::around(*IpAddress::parse(address), bits).str();
+  };
+  EXPECT_EQ(around("203.0.113.77", 24), "203.0.113.0/24");
+  EXPECT_EQ(around("203.0.113.77", 32), "203.0.113.77/32");
+  EXPECT_EQ(around("203.0.113.77", 25), "203.0.113.0/25");
+  EXPECT_EQ(around("203.0.113.200", 25), "203.0.113.128/25");
+  EXPECT_EQ(around("203.0.113.77", 0), "0.0.0.0/0");
+  EXPECT_EQ(around("2001:db8:1:2::3", 32), "2001:db8::/32");
 }
 
 // GW-20: the first and the last address of each range, and their neighbours outside.

@@ -68,6 +68,7 @@ TEST(CommandLineTest, EveryMistakeIsNamedWithAHint) {
 TEST(CommandLineTest, OnlyTheControllerInsistsOnAFile) {
   EXPECT_FALSE(parse(Program::Controller, {}));
   EXPECT_TRUE(parse(Program::Controller, {"--hash-password"}));
+  EXPECT_TRUE(parse(Program::Controller, {"--hash-key"}));
   EXPECT_TRUE(parse(Program::Controller, {"--help"}));
   EXPECT_TRUE(parse(Program::Controller, {}, {{"PROXY_POOL_CONFIG", "x"}}));
   EXPECT_TRUE(parse(Program::Gateway, {}));

@@ -280,7 +280,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refused{"storage: {mode: external}\n" + kRest, "external"},
         Refused{"controlPlane: {tls: {mode: mtls}}\n" + kRest, "mtls"},
-        Refused{"gateway: {auth: {mode: bearer}}\n" + kRest, "bearer"},
+        Refused{"distribution: {auth: {mode: bearer}}\n" + kRest, "bearer"},
         Refused{upstream("", "{type: gateway}"), "gateway"},
         Refused{http(kUrl, ", response: {format: csv}"), "csv"},
         Refused{"routings: [{id: a, strategy: sequential, upstreams: [{id: u}]}]", "sequential"},

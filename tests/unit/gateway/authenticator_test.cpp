@@ -1,92 +1,17 @@
 // Credentials without a gateway around them: what is asked of whom, and how often (GW-10).
-#include "gateway/ingress/authenticator.hpp"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <optional>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "adapters/crypto/openssl_crypto.hpp"
 #include "gateway/ingress/answer.hpp"
 #include "gateway/transport/resolver.hpp"
 #include "net/event_loop.hpp"
-#include "proxypool/base/text.hpp"
 #include "runtime/manual_clock.hpp"
+#include "unit/gateway/authenticator_fixture.hpp"
 
 namespace proxypool::gateway {
 namespace {
-
-// Counts what it verifies, and can be made to fail.
-class CountingCrypto final : public ports::Crypto {
- public:
-  ports::Digest sha256(std::string_view data) const override { return real_->sha256(data); }
-  ports::Digest hmac_sha256(std::string_view key, std::string_view data) const override {
-    return real_->hmac_sha256(key, data);
-  }
-  std::string random_bytes(std::size_t count) const override { return real_->random_bytes(count); }
-  Result<StoredHash> hash_password(std::string_view password, ScryptCost cost) const override {
-    return real_->hash_password(password, cost);
-  }
-  Result<bool> verify(std::string_view secret, const StoredHash& stored) const override {
-    ++verified;
-    while (hold) std::this_thread::yield();
-    if (broken) return Error{ErrorCode::Exhausted, Origin::Internal, "no memory"};
-    return real_->verify(secret, stored);
-  }
-  std::string seal(std::string_view key, std::string_view associated,
-                   std::string_view plain) const override {
-    return real_->seal(key, associated, plain);
-  }
-  Result<SecretString> open(std::string_view key, std::string_view associated,
-                            std::string_view sealed) const override {
-    return real_->open(key, associated, sealed);
-  }
-
-  mutable std::atomic<int> verified{0};
-  std::atomic<bool> hold{false};
-  std::atomic<bool> broken{false};
-
- private:
-  std::unique_ptr<ports::Crypto> real_ = crypto::make_openssl_crypto();
-};
-
-class AuthenticatorTest : public ::testing::Test {
- protected:
-  AuthenticatorTest() {
-    domain::SnapshotClient ann;
-    ann.name = ClientName("ann");
-    ann.gateway_secret = crypto_.hash_password("se:cret", {4, 1, 1})->str();
-    domain::SnapshotClient nobody;
-    nobody.name = ClientName("nobody");
-    clients_ = ClientTable({nobody, ann});
-  }
-  ~AuthenticatorTest() override { verifier_.stop(); }
-
-  static std::string basic(const std::string& pair) { return "Basic " + base64_encode(pair); }
-  Principal check(const std::string& value, std::uint64_t view = 1) {
-    return authenticator_.check({clients_, view, parameters_}, value, source_,
-                                TimePoint{} + seconds(100));
-  }
-  // Turns the loop until a verdict has come.
-  Verifier::Verdict verdict() {
-    while (!verdict_) loop_.turn(milliseconds(10));
-    return *std::exchange(verdict_, std::nullopt);
-  }
-
-  CountingCrypto crypto_;
-  net::EventLoop loop_;
-  Verifier verifier_{crypto_};
-  std::optional<Verifier::Verdict> verdict_;
-  Verifier::Asker asker_{
-      loop_, [this](const CredentialKey&, Verifier::Verdict verdict) { verdict_ = verdict; }};
-  Authenticator authenticator_{verifier_, asker_};
-  ClientTable clients_;
-  bool parameters_ = true;
-  IpAddress source_ = IpAddress::v4(0xC6336407);
-};
 
 using Verdict = Principal::Verdict;
 
@@ -178,15 +103,15 @@ TEST_F(AuthenticatorTest, WithoutParametersAUserNameIsANameAndNothingElse) {
 
 TEST_F(AuthenticatorTest, ASourceRunsOutOfTriesAndGetsThemBack) {
   const TimePoint now = TimePoint{} + seconds(100);
-  for (std::uint32_t i = 0; i < Authenticator::kTokens; ++i) authenticator_.charge(source_, now);
+  for (std::uint32_t i = 0; i < Authenticator::kTokens; ++i) authenticator_->charge(source_, now);
   EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Limited);
   const auto other =
-      authenticator_.check({clients_, 1}, basic("ann:se:cret"), IpAddress::v4(0xC6336408), now);
+      authenticator_->check({clients_, 1}, basic("ann:se:cret"), IpAddress::v4(0xCB007108), now);
   EXPECT_EQ(other.verdict, Verdict::Pending) << "another source is not meant";
   EXPECT_EQ(verdict(), Verifier::Verdict::Accepted);
   EXPECT_EQ(check(basic("ann:se:cret")).verdict, Verdict::Accepted) << "what is known needs no try";
-  const auto later = authenticator_.check({clients_, 1}, basic("ann:third"), source_,
-                                          now + 2 * Authenticator::kTokenEvery);
+  const auto later = authenticator_->check({clients_, 1}, basic("ann:third"), source_,
+                                           now + 2 * Authenticator::kTokenEvery);
   EXPECT_EQ(later.verdict, Verdict::Pending);
   EXPECT_EQ(verdict(), Verifier::Verdict::Rejected);
 }

@@ -121,7 +121,7 @@ TEST_F(GatewayWait, ANewSnapshotWakesThoseWhoWait) {
   slow_proxy();
   rig_.add_client("ann", "secret");
   rig_.add_client("bob", "secret");
-  rig_.settings.auth = Settings::Auth::UsernamePassword;
+  rig_.settings.auth = {Settings::Auth::UsernamePassword};
   start();
   const auto as = [&](const std::string& path, const std::string& name) {
     Peer c = client();

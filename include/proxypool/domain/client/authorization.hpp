@@ -22,8 +22,8 @@ enum class AuthScheme : std::uint8_t { Basic, Bearer };
 
 struct Presented {
   AuthScheme scheme = AuthScheme::Basic;
-  std::string username;  // Basic only
-  SecretString secret;   // password or token
+  SecretString username;  // Basic only; may be an API key
+  SecretString secret;    // password or token
 };
 
 // Nothing when the value is of another scheme or malformed.
@@ -47,7 +47,7 @@ inline std::optional<Presented> parse_authorization(std::string_view value) {
   const SecretString pair(*std::move(decoded));
   const auto colon = pair.reveal().find(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  presented.username = pair.reveal().substr(0, colon);
+  presented.username = SecretString(std::string(pair.reveal().substr(0, colon)));
   presented.secret = SecretString(std::string(pair.reveal().substr(colon + 1)));
   return presented;
 }

@@ -136,6 +136,7 @@ inline void encode(CanonicalWriter& out, const SnapshotClient& client) {
   out.number(client.rate_per_second);
   out.number(client.burst);
   out.number(client.in_flight_max);
+  out.ranges(client.sources);
 }
 
 inline void encode(CanonicalWriter& out, const SnapshotPolicy& policy) {

@@ -104,10 +104,11 @@ struct SnapshotRouting {
 struct SnapshotClient {
   ClientName name;
   std::vector<std::string> groups;
-  std::string gateway_secret;  // "$scrypt$…" or "sha256:…"; empty: may not use the gateway
+  std::string gateway_secret;         // "$scrypt$…" or "$sha256$…"; empty: it has none
   std::uint32_t rate_per_second = 0;  // this worker's share; 0: no limit
   std::uint32_t burst = 0;
   std::uint32_t in_flight_max = 0;
+  std::vector<Cidr> sources{};  // addresses that prove it where ipWhitelist counts (GW-10)
   friend bool operator==(const SnapshotClient&, const SnapshotClient&) = default;
 };
 
