@@ -75,6 +75,7 @@ struct Stores {
   std::unique_ptr<file::FolderLock> lock;
   std::unique_ptr<ports::DurableNotes> notes;
   std::unique_ptr<ports::DurableLog> handouts;
+  std::unique_ptr<ports::DurableLog> usage;
   SecretString key;
   std::unique_ptr<ports::ActivityPool> pool;
   std::unique_ptr<ports::WorkerRegistry> registry;
@@ -101,7 +102,8 @@ Result<Stores> open_stores(const config::Config& config, ports::Crypto& crypto) 
                           options, {stores.notes.get(), stores.handouts.get()}, clock, crypto));
   stores.registry = memory::make_worker_registry(clock, crypto);
   stores.coordination = memory::make_coordination(clock, crypto);
-  PP_TRY(stores.management, file::open_management_store(*stores.notes));
+  PP_TRY(stores.usage, file::open_log(folder / "usage.log", crypto));
+  PP_TRY(stores.management, file::open_management_store(*stores.notes, stores.usage.get()));
   return stores;
 }
 

@@ -123,7 +123,8 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
       {registry, views, clock, [&] { server.refresh_views(); },
        [&](std::vector<ProxyId> lost, TimePoint at) { server.end_tunnels_of(std::move(lost), at); },
        [&](TimePoint at) { server.end_tunnels(at); },
-       [&](milliseconds pause) { alarm.wait_until(clock.now() + pause); }});
+       [&](milliseconds pause) { alarm.wait_until(clock.now() + pause); },
+       [&] { server.end_over_quota(); }});
   gateway::Session session(session_of(line, config, process.version(), *crypto), **control,
                            publisher, *crypto, clock, runtime::thread_random());
   gateway::SessionLog session_log(session, publisher, process.events());

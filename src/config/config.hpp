@@ -257,6 +257,7 @@ struct ClientLimits {                 // for the whole cluster (R7); 0: no limit
   std::uint32_t rate_per_second = 0;  // requests
   std::uint32_t burst = 0;            // requests at once after a pause; 0: those of a second
   std::uint32_t in_flight_max = 0;    // requests and tunnels
+  std::uint64_t bytes_per_day = 0;    // both ways, by UTC days (GW-14)
 };
 
 struct ClientConfig {

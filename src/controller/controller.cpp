@@ -107,9 +107,10 @@ Controller::Controller(std::shared_ptr<const config::Config> config, ControllerI
       deps_(std::move(deps)),
       started_at_(deps_.clock.now()),
       clients_(std::move(clients)),
-      sessions_(
-          worker_settings(*config_, identity_),
-          {deps_.pool, deps_.registry, deps_.coordination, deps_.crypto, shared_, deps_.clock}),
+      usage_(config_, deps_.management, deps_.clock),
+      sessions_(worker_settings(*config_, identity_),
+                {deps_.pool, deps_.registry, deps_.coordination, deps_.crypto, shared_, deps_.clock,
+                 usage_}),
       health_(health_settings(*config_, identity_), config_,
               {deps_.pool, deps_.registry, deps_.clock}),
       extraction_(config_, deps_.pool, deps_.clock),
@@ -266,6 +267,11 @@ Result<std::vector<ports::WorkerRegistry::CheckerRow>> Controller::checkers(Dead
 Result<std::vector<ports::ProxyRow>> Controller::proxies(const ports::ProxyQuery& query,
                                                          Deadline deadline) {
   return deps_.pool.list(query, deadline);
+}
+
+Result<std::optional<ports::ClientUsageReading>> Controller::client_usage(const ClientName& client,
+                                                                          Deadline deadline) {
+  return usage_.reading(client, deadline);
 }
 
 Result<StoreTime> Controller::store_now(Deadline deadline) {

@@ -18,6 +18,7 @@
 #include "controller/presence.hpp"
 #include "controller/shared_section.hpp"
 #include "controller/supply.hpp"
+#include "controller/usage.hpp"
 #include "controller/worker_sessions.hpp"
 #include "proxypool/ports/inbound.hpp"
 #include "proxypool/ports/metrics.hpp"
@@ -73,12 +74,16 @@ class Controller final : public ports::Readings {
   Result<std::vector<ports::WorkerRegistry::CheckerRow>> checkers(Deadline deadline) override;
   Result<std::vector<ports::ProxyRow>> proxies(const ports::ProxyQuery& query,
                                                Deadline deadline) override;
+  Result<std::optional<ports::ClientUsageReading>> client_usage(const ClientName& client,
+                                                                Deadline deadline) override;
   Result<StoreTime> store_now(Deadline deadline) override;
   std::vector<std::string> not_ready(Deadline deadline) override;
 
   [[nodiscard]] std::vector<UpstreamId> upstream_ids() const;
   [[nodiscard]] ports::UpstreamReading upstream(const UpstreamId& id) const;
   [[nodiscard]] WorkerSessionCounters worker_counters() const { return sessions_.counters(); }
+  [[nodiscard]] UsageCounters usage_counters() const { return usage_.counters(); }
+  [[nodiscard]] std::size_t clients_over_quota() const { return usage_.over_quota(); }
   [[nodiscard]] OwnershipCounters ownership_counters() const { return ownership_.counters(); }
   [[nodiscard]] HealthCounters health_counters() const { return health_.counters(); }
   [[nodiscard]] ExtractionCounters extraction_counters() const { return extraction_.counters(); }
@@ -101,6 +106,7 @@ class Controller final : public ports::Readings {
   TimePoint started_at_;
   std::vector<HashedClient> clients_;
   SharedSectionCell shared_;
+  UsageService usage_;
   WorkerSessions sessions_;
   HealthService health_;
   ExtractionService extraction_;

@@ -113,6 +113,28 @@ void register_workers(Controller& controller, Metrics& metrics) {
   });
 }
 
+void register_usage(Controller& controller, Metrics& metrics) {
+  const auto counter = [&](std::string_view name, std::string_view help,
+                           std::uint64_t UsageCounters::*member, const Metrics::Labels& labels) {
+    metrics.counter_from(
+        name, help,
+        [&controller, member] { return static_cast<double>(controller.usage_counters().*member); },
+        labels);
+  };
+  constexpr std::string_view kBytes = "proxypool_usage_bytes_total";
+  constexpr std::string_view kMeaning = "Bytes of clients that workers reported and that are kept";
+  counter(kBytes, kMeaning, &UsageCounters::bytes_up, {{"direction", "up"}});
+  counter(kBytes, kMeaning, &UsageCounters::bytes_down, {{"direction", "down"}});
+  counter("proxypool_usage_unknown_clients_total",
+          "Entries of usage for names that are no clients; not counted", &UsageCounters::unknown,
+          {});
+  counter("proxypool_usage_failures_total",
+          "Batches of usage that could not be kept; they are sent again", &UsageCounters::failures,
+          {});
+  metrics.gauge_from("proxypool_clients_over_quota", "Clients that have used up their day",
+                     [&] { return static_cast<double>(controller.clients_over_quota()); });
+}
+
 }  // namespace
 
 void register_metrics(Controller& controller, ports::Metrics& metrics) {
@@ -137,6 +159,7 @@ void register_metrics(Controller& controller, ports::Metrics& metrics) {
   counter(metrics, "proxypool_runtime_reports_refused_total", "Reports that lost their fence",
           workers, &Workers::reports_refused);
 
+  register_usage(controller, metrics);
   const Reading<OwnershipCounters> ownership = [&] { return controller.ownership_counters(); };
   using Ownership = OwnershipCounters;
   counter(metrics, "proxypool_ownership_assigned_total", "Proxies given to workers", ownership,

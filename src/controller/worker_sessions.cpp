@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "controller/report_fence.hpp"
 #include "controller/snapshot_builder.hpp"
+#include "controller/usage.hpp"
 #include "proxypool/domain/cluster/digest.hpp"
 
 namespace proxypool::controller {
@@ -31,43 +33,6 @@ bool valid_name(std::string_view name) noexcept {
          name.find_first_not_of(
              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
              std::string_view::npos;
-}
-
-void append(std::string& out, std::uint64_t value) {
-  for (unsigned shift = 0; shift < 64; shift += 8) out += static_cast<char>(value >> shift);
-}
-
-// The canonical bytes of a report: every field once, little endian, in the order of the type.
-std::string canonical(const ports::RuntimeReport& report) {
-  std::string bytes;
-  bytes.reserve(64 + report.counts.size() * 25);
-  append(bytes, report.sequence);
-  append(bytes, report.version.generation);
-  append(bytes, report.version.counter);
-  append(bytes, report.epoch.value());
-  bytes += report.final_report ? '\1' : '\0';
-  bytes += report.draining ? '\1' : '\0';
-  for (const ports::ProxyCount& count : report.counts) {
-    append(bytes, count.id.value());
-    append(bytes, count.lease_epoch.value());
-    append(bytes, (std::uint64_t{count.active} << 32U) | count.reserved);
-    bytes += count.draining ? '\1' : '\0';
-  }
-  return bytes;
-}
-
-ports::ReportFence fence_of(const ports::RuntimeReport& report, ports::Crypto& crypto) {
-  ports::ReportFence fence;
-  fence.sequence = report.sequence;
-  fence.digest = crypto.sha256(canonical(report));
-  fence.version = report.version;
-  fence.epoch = report.epoch;
-  fence.draining = report.draining;
-  for (const ports::ProxyCount& count : report.counts) {
-    fence.active += count.active;
-    fence.reserved += count.reserved;
-  }
-  return fence;
 }
 
 }  // namespace
@@ -316,7 +281,7 @@ Result<ports::RuntimeAnswer> WorkerSessions::report_runtime(const ports::Runtime
   }
   // A final report that was accepted and then met a store that was away is carried out now.
   const bool repeated = *verdict == domain::ReportVerdict::Replay;
-  if (repeated && !report.final_report) return ports::RuntimeAnswer{report.sequence, {}};
+  if (repeated && !report.final_report) return answer_to(report, *session, deadline);
   if (!repeated && *verdict != domain::ReportVerdict::Accept) {
     count(&WorkerSessionCounters::reports_refused);
     return refused(*verdict);
@@ -341,12 +306,23 @@ Result<ports::RuntimeAnswer> WorkerSessions::report_runtime(const ports::Runtime
       const auto found = state.sessions.find(report.worker);
       if (found != state.sessions.end() && found->second == session) state.sessions.erase(found);
     });
-    return ports::RuntimeAnswer{report.sequence, {}};
+    return answer_to(report, *session, deadline);
   }
   const TimePoint now = deps_.clock.now();
   PP_TRY(const Unit extended, extend(*session, report.sequence, now, deadline));
   static_cast<void>(extended);
-  return ports::RuntimeAnswer{report.sequence, {}};
+  return answer_to(report, *session, deadline);
+}
+
+ports::RuntimeAnswer WorkerSessions::answer_to(const ports::RuntimeReport& report,
+                                               const Session& session, Deadline deadline) {
+  ports::RuntimeAnswer answer;
+  answer.accepted_sequence = report.sequence;
+  auto verdicts = deps_.usage.take(session.holder().instance, report.usage, deadline);
+  answer.kept_usage = verdicts.kept;
+  answer.over_quota = std::move(verdicts.over);
+  answer.quota_resets_in = verdicts.resets_in;
+  return answer;
 }
 
 Status WorkerSessions::extend(Session& session, std::uint64_t report_sequence, TimePoint now,

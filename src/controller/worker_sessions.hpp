@@ -55,6 +55,8 @@ constexpr milliseconds lease_margin(milliseconds lease) noexcept {
   return std::min(milliseconds{2'000}, lease / 3);
 }
 
+class UsageService;
+
 struct WorkerSessionDeps {
   ports::ActivityPool& pool;
   ports::WorkerRegistry& registry;
@@ -62,6 +64,7 @@ struct WorkerSessionDeps {
   ports::Crypto& crypto;
   SharedSectionCell& shared;
   const Clock& clock;
+  UsageService& usage;
 };
 
 // What happened so far, for metrics and Admin.
@@ -118,6 +121,9 @@ class WorkerSessions final : public ports::WorkerService {
   Status publish(Session& session, std::uint64_t change, const SharedSection& shared,
                  std::uint32_t workers, TimePoint now);
   [[nodiscard]] std::optional<std::uint32_t> sharers(const SharedSection& shared) const;
+  // The answer to a report that was accepted, with what comes of the usage in it.
+  ports::RuntimeAnswer answer_to(const ports::RuntimeReport& report, const Session& session,
+                                 Deadline deadline);
   Status extend(Session& session, std::uint64_t report_sequence, TimePoint now, Deadline deadline);
 
   WorkerSessionSettings settings_;

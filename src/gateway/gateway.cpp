@@ -114,6 +114,10 @@ void Gateway::end_tunnels(TimePoint at) {
   for (const auto& worker : workers_) worker->request_end_tunnels(nullptr, at);
 }
 
+void Gateway::end_over_quota() {
+  for (const auto& worker : workers_) worker->request_end_over_quota();
+}
+
 Gateway::Activity Gateway::activity() const {
   Activity out;
   for (const Load& load : common_->loads) {
@@ -147,6 +151,9 @@ void Gateway::show_gauges(ports::Metrics& metrics) {
   metrics.gauge_from(
       "proxypool_gateway_sessions", "Sessions of clients that are remembered",
       [common = common_] { return static_cast<double>(common->sessions.numbers().sessions); });
+  metrics.gauge_from(
+      "proxypool_gateway_clients_over_quota", "Clients whose bytes for today are used up",
+      [common = common_] { return static_cast<double>(common->registry.clients_over_quota()); });
   const auto counter = [&](std::string_view name, std::string_view help, auto read) {
     metrics.counter_from(name, help,
                          [common = common_, read] { return static_cast<double>(read(*common)); });

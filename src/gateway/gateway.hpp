@@ -84,6 +84,8 @@ class Gateway {
   // `at` (ruling C16).
   void end_tunnels_of(std::vector<ProxyId> lost, TimePoint at);
   void end_tunnels(TimePoint at);
+  // Tunnels of clients whose quota is used up end now (GW-14).
+  void end_over_quota();
 
   struct Activity {
     std::uint64_t connections = 0;

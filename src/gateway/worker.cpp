@@ -31,6 +31,7 @@ Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
       dispatcher_(common.registry, static_cast<unsigned>(index)),
       authenticator_(common.verifier, asker_, common.settings.auth),
       access_log_(common.events, common.settings.access_log_one_in),
+      usage_(common.registry.usage_sheets().sheet(index)),
       asker_{loop_, [this](const CredentialKey& key,
                            Verifier::Verdict verdict) { on_verdict(key, verdict); }},
       patience_(loop_.timers(), *this),
@@ -112,6 +113,10 @@ void Worker::request_end_tunnels(std::shared_ptr<const std::vector<ProxyId>> pro
   loop_.post([this, proxies = std::move(proxies), at] { end_tunnels(proxies.get(), at); });
 }
 
+void Worker::request_end_over_quota() {
+  loop_.post([this] { end_over_quota(); });
+}
+
 void Worker::drain() {
   draining_ = true;
   patience_.cancel();
@@ -145,6 +150,14 @@ void Worker::end_tunnels(const std::vector<ProxyId>* proxies, TimePoint at) {
       continue;
     }
     c->end_by(at);
+  }
+}
+
+void Worker::end_over_quota() {
+  for (Connection* c = first_; c != nullptr; c = c->next_) {
+    if (c->state_ != Connection::State::Tunnel) continue;
+    const domain::ClientUse* const payer = c->exchange_->account;
+    if (payer != nullptr && payer->over_quota(now())) c->end_by(now());
   }
 }
 
@@ -319,12 +332,28 @@ Exchange* Worker::begin_exchange(ViewPin& view) {
   return exchange;
 }
 
+void Worker::open_account(Exchange& exchange) {
+  if (exchange.client == domain::RouteRequest::kNoClient) return;
+  exchange.account = &exchange.view->view->use_of(exchange.client);
+  usage_.cell(exchange.account->number).add({0, 0, 1});
+}
+
+void Worker::count_usage(Exchange& x) noexcept {
+  if (x.account == nullptr || x.dialling) return;
+  const domain::Usage all{x.bytes_up, x.bytes_down, 0};
+  if (all == x.accounted) return;
+  usage_.cell(x.account->number).add(all.since(x.accounted));
+  x.accounted = all;
+}
+
 void Worker::tunnel_begins() noexcept {
   add(load_.requests, UINT32_MAX);
   add(load_.tunnels, 1);
 }
 
 void Worker::end_exchange(Exchange& exchange, bool tunnel) noexcept {
+  if (std::exchange(exchange.dialling, false)) exchange.bytes_up -= exchange.head_up;
+  count_usage(exchange);
   counters().bytes(exchange.bytes_up, exchange.bytes_down);
   end_session_use(exchange);
   leave_line(exchange);

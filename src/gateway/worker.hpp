@@ -122,6 +122,8 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   void request_client_tls(std::shared_ptr<const net::TlsContext> context);
   // What is open through one of these proxies (sorted; null: any) ends at `at` (ruling C16).
   void request_end_tunnels(std::shared_ptr<const std::vector<ProxyId>> proxies, TimePoint at);
+  // Tunnels of clients whose quota is used up end now (GW-14).
+  void request_end_over_quota();
 
   // For connections.
   [[nodiscard]] const Settings& settings() const noexcept { return common_.settings; }
@@ -176,6 +178,10 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   // The session's proxy failed: it is bound to it no more. Whether that proxy had served it.
   [[nodiscard]] bool leave_session(Exchange& exchange);
   [[nodiscard]] domain::RetryPolicy retry_policy(const Exchange& exchange) const noexcept;
+  // Its client pays for it from now on.
+  void open_account(Exchange& exchange);
+  // What it has moved since it was last counted.
+  void count_usage(Exchange& exchange) noexcept;
   // The exchange chooses no more.
   void let_go_of_view(Exchange& exchange) noexcept;
   void tunnel_begins() noexcept;
@@ -226,6 +232,7 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   void stop();
   void refresh();
   void end_tunnels(const std::vector<ProxyId>* proxies, TimePoint at);
+  void end_over_quota();
   [[nodiscard]] std::uint64_t sum(std::atomic<std::uint32_t> Load::*number) const noexcept;
   void unpin(ViewPin& pin) noexcept;
 
@@ -246,6 +253,7 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   Dispatcher dispatcher_;
   Authenticator authenticator_;
   AccessLog access_log_;
+  UsageSheet& usage_;
   Verifier::Asker asker_;
   std::optional<net::Acceptor> acceptor_;
   net::MemberTimer<&Worker::begin_to_accept> patience_;

@@ -15,13 +15,16 @@ class FileFixture {
   void reopen() {
     store_.reset();
     notes_ = *file::open_notes(folder_.path(), *crypto_);
-    store_ = *file::open_management_store(*notes_);
+    usage_.reset();
+    usage_ = *file::open_log(folder_.path() / "usage.log", *crypto_);
+    store_ = *file::open_management_store(*notes_, usage_.get());
   }
 
  private:
   support::TempDir folder_;
   std::unique_ptr<ports::Crypto> crypto_ = crypto::make_openssl_crypto();
   std::unique_ptr<ports::DurableNotes> notes_;
+  std::unique_ptr<ports::DurableLog> usage_;
   std::unique_ptr<ports::ManagementStore> store_;
 };
 

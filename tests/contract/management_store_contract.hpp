@@ -116,10 +116,93 @@ TYPED_TEST_P(ManagementStoreContract, TheSameFingerprintKeepsItsRevision) {
   EXPECT_EQ((*revision)->fingerprint, "bb");
 }
 
+inline domain::UsageBatch usage_batch(std::uint64_t number,
+                                      std::vector<domain::ClientUsage> clients) {
+  return {number, std::move(clients)};
+}
+
+constexpr WallTime day_at(int day, int hour = 0) {
+  return WallTime{domain::Day{std::chrono::days{20'000 + day}} + std::chrono::hours{hour}};
+}
+
+// GW-14: what a worker sends again because an answer was lost counts once, after a restart too.
+TYPED_TEST_P(ManagementStoreContract, ABatchOfUsageCountsOnce) {
+  const InstanceId one("one");
+  const ClientName ann("ann");
+  const auto first = usage_batch(5, {{ann, {10, 20, 1}}, {ClientName("bob"), {1, 1, 1}}});
+  const auto added = this->store().add_usage(one, first, day_at(0, 1), Deadline{});
+  ASSERT_TRUE(added);
+  EXPECT_TRUE(added->fresh);
+  EXPECT_EQ(added->today, (std::vector<domain::Usage>{{10, 20, 1}, {1, 1, 1}}));
+  for (int i = 0; i < 2; ++i) {
+    const auto again = this->store().add_usage(one, first, day_at(0, 2), Deadline{});
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(again->fresh);
+    EXPECT_EQ(again->today, added->today);
+    this->fixture_.reopen();
+  }
+  const auto older = usage_batch(4, {{ann, {1000, 0, 1}}});
+  EXPECT_EQ(this->store().add_usage(one, older, day_at(0, 3), Deadline{})->today.front(),
+            (domain::Usage{10, 20, 1}));
+  const auto other = this->store().add_usage(InstanceId("two"), usage_batch(1, {{ann, {5, 5, 1}}}),
+                                             day_at(0, 4), Deadline{});
+  EXPECT_EQ(other->today.front(), (domain::Usage{15, 25, 2}))
+      << "another process counts for itself";
+  EXPECT_EQ(this->store()
+                .add_usage(one, usage_batch(6, {{ann, {1, 0, 0}}}), day_at(0, 5), Deadline{})
+                ->today.front(),
+            (domain::Usage{16, 25, 2}));
+  EXPECT_EQ(this->store().usage_on(domain::day_of(day_at(0)), Deadline{})->size(), 2U);
+}
+
+TYPED_TEST_P(ManagementStoreContract, UsageIsKeptByDayForAWeek) {
+  const ClientName ann("ann");
+  for (int day = 0; day < 12; ++day) {
+    const auto number = static_cast<std::uint64_t>(day) + 1;
+    ASSERT_TRUE(this->store().add_usage(InstanceId("one"),
+                                        usage_batch(number, {{ann, {number, 0, 1}}}),
+                                        day_at(day, 23), Deadline{}));
+  }
+  this->fixture_.reopen();
+  const auto days = this->store().usage(ann, Deadline{});
+  ASSERT_TRUE(days);
+  ASSERT_EQ(days->size(), std::size_t{domain::kUsageDaysKept});
+  EXPECT_EQ(days->front(), (domain::DayUsage{domain::day_of(day_at(11)), {12, 0, 1}}));
+  EXPECT_EQ(days->back(), (domain::DayUsage{domain::day_of(day_at(4)), {5, 0, 1}}));
+  EXPECT_TRUE(this->store().usage(ClientName("bob"), Deadline{})->empty());
+  EXPECT_TRUE(this->store().usage_on(domain::day_of(day_at(12)), Deadline{})->empty());
+}
+
+TYPED_TEST_P(ManagementStoreContract, UsageStaysRightWhenItsLogIsMadeShorter) {
+  const std::string long_name(60, 'n');
+  std::vector<domain::ClientUsage> clients;
+  for (int i = 0; i < 1000; ++i) {
+    clients.push_back({ClientName(long_name + std::to_string(i)), {1, 2, 3}});
+  }
+  constexpr std::uint64_t kBatches = 40;  // 4 MiB of records
+  for (std::uint64_t number = 1; number <= kBatches; ++number) {
+    ASSERT_TRUE(this->store().add_usage(InstanceId("one"), usage_batch(number, clients), day_at(0),
+                                        Deadline{}));
+  }
+  this->fixture_.reopen();
+  const auto day = this->store().usage_on(domain::day_of(day_at(0)), Deadline{});
+  ASSERT_EQ(day->size(), clients.size());
+  for (const auto& row : *day) {
+    EXPECT_EQ(row.usage, (domain::Usage{kBatches, 2 * kBatches, 3 * kBatches}));
+  }
+  EXPECT_EQ(this->store()
+                .add_usage(InstanceId("one"), usage_batch(kBatches, clients), day_at(0), Deadline{})
+                ->today.front()
+                .requests,
+            3 * kBatches)
+      << "the fence is still there";
+}
+
 REGISTER_TYPED_TEST_SUITE_P(ManagementStoreContract, AnUnknownUpstreamIsEnabledAndNeverWritten,
                             AWriteIsThereAfterARestart, OfTwoWritersWithOneRevisionOneIsRefused,
                             ConcurrentWritersEachWinExactlyOnce,
                             TheAuditIsWrittenWithItsEffectAndReadNewestFirst,
-                            TheSameFingerprintKeepsItsRevision);
+                            TheSameFingerprintKeepsItsRevision, ABatchOfUsageCountsOnce,
+                            UsageIsKeptByDayForAWeek, UsageStaysRightWhenItsLogIsMadeShorter);
 
 }  // namespace proxypool::contract

@@ -23,6 +23,7 @@
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/activitypool/lease.hpp"
 #include "proxypool/domain/activitypool/session.hpp"
+#include "proxypool/domain/client/usage.hpp"
 #include "proxypool/domain/cluster/snapshot.hpp"
 #include "proxypool/domain/health/observation.hpp"
 
@@ -117,11 +118,16 @@ struct RuntimeReport {
   bool final_report = false;  // the worker leaves: nothing is in flight any more
   bool draining = false;
   std::vector<ProxyCount> counts;
+  // The batch that waits for its confirmation, the same in every report until then.
+  domain::UsageBatch usage;
 };
 
 struct RuntimeAnswer {
   std::uint64_t accepted_sequence = 0;
   std::vector<ProxyId> revoke;  // only speeds up what a push says anyway
+  std::uint64_t kept_usage = 0;  // every batch of this instance up to that number is kept
+  std::vector<ClientName> over_quota{};  // all of them; they begin nothing until the day ends
+  milliseconds quota_resets_in{0};       // when it does
 };
 
 struct RegisterCheckerRequest {

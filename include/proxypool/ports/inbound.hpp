@@ -13,6 +13,7 @@
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/activitypool/inventory.hpp"
+#include "proxypool/domain/client/usage.hpp"
 #include "proxypool/domain/extraction/extraction.hpp"
 #include "proxypool/domain/upstream/classification.hpp"
 #include "proxypool/domain/upstream/refill.hpp"
@@ -66,6 +67,14 @@ struct RoutingReading {
   std::optional<UpstreamId> current;  // sequential
 };
 
+struct ClientUsageReading {
+  ClientName client;
+  domain::Day day;  // today
+  domain::Usage today;
+  std::uint64_t bytes_per_day = 0;     // 0: no quota
+  std::vector<domain::DayUsage> days;  // newest first; those on which it moved anything
+};
+
 struct StatusReading {
   std::string cluster_id;
   InstanceId instance;
@@ -86,6 +95,9 @@ class Readings {
   virtual Result<std::vector<WorkerRow>> workers(Deadline deadline) = 0;
   virtual Result<std::vector<WorkerRegistry::CheckerRow>> checkers(Deadline deadline) = 0;
   virtual Result<std::vector<ProxyRow>> proxies(const ProxyQuery& query, Deadline deadline) = 0;
+  // Nothing: there is no such client.
+  virtual Result<std::optional<ClientUsageReading>> client_usage(const ClientName& client,
+                                                                 Deadline deadline) = 0;
   // The store's clock, for remaining lives.
   virtual Result<StoreTime> store_now(Deadline deadline) = 0;
   // What keeps the process from being ready, in words; empty: nothing.

@@ -18,6 +18,7 @@
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/time.hpp"
+#include "proxypool/domain/client/usage.hpp"
 
 namespace proxypool::ports {
 
@@ -56,6 +57,11 @@ struct StoreHealth {
   std::string warning;  // empty: all is well
 };
 
+struct UsageAdded {
+  bool fresh = false;                // it was not counted before
+  std::vector<domain::Usage> today;  // of each client of the batch, in its order
+};
+
 class ManagementStore {
  public:
   virtual ~ManagementStore() = default;
@@ -80,6 +86,17 @@ class ManagementStore {
   // Newest first, entries with sequence < before (0: from the newest); at most 1,000.
   virtual Result<std::vector<AuditEntry>> audit(std::uint64_t before, std::uint32_t limit,
                                                 Deadline deadline) = 0;
+
+  // Counts a batch of usage on the day of `at`, unless a batch of this instance with its number or
+  // a greater one was counted before; durable when it answers. An instance that was not heard of
+  // for kUsageDaysKept days is forgotten.
+  virtual Result<UsageAdded> add_usage(const InstanceId& instance, const domain::UsageBatch& batch,
+                                       WallTime at, Deadline deadline) = 0;
+  // The days on which it moved anything, newest first; at most kUsageDaysKept.
+  virtual Result<std::vector<domain::DayUsage>> usage(const ClientName& client,
+                                                      Deadline deadline) = 0;
+  // Everybody who moved anything on this day.
+  virtual Result<std::vector<domain::ClientUsage>> usage_on(domain::Day day, Deadline deadline) = 0;
 
   [[nodiscard]] virtual StoreHealth health() const = 0;
 };

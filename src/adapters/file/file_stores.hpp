@@ -39,7 +39,9 @@ Result<std::unique_ptr<ports::DurableNotes>> open_notes(const std::filesystem::p
 Result<std::unique_ptr<ports::DurableLog>> open_log(const std::filesystem::path& file,
                                                     ports::Crypto& crypto);
 
-// Management state as one note, `management`.
-Result<std::unique_ptr<ports::ManagementStore>> open_management_store(ports::DurableNotes& notes);
+// Management state as one note, `management`; what clients moved in the log `usage` (null: in
+// memory alone). Both outlive the store.
+Result<std::unique_ptr<ports::ManagementStore>> open_management_store(
+    ports::DurableNotes& notes, ports::DurableLog* usage = nullptr);
 
 }  // namespace proxypool::file

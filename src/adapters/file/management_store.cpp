@@ -1,10 +1,12 @@
-// Management state as one JSON document in one note: read from memory, written whole.
+// Management state as one JSON document in one note: read from memory, written whole. What clients
+// moved changes every second and is a log of its own.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "adapters/file/file_stores.hpp"
+#include "adapters/file/usage_book.hpp"
 #include "proxypool/base/concurrent.hpp"
 
 namespace proxypool::file {
@@ -107,8 +109,9 @@ void add_audit(Document& document, ports::AuditEntry entry) {
 
 class FileManagementStore final : public ports::ManagementStore {
  public:
-  FileManagementStore(ports::DurableNotes& notes, Document document)
-      : notes_(notes), document_(std::move(document)) {}
+  FileManagementStore(ports::DurableNotes& notes, Document document,
+                      std::unique_ptr<UsageBook> usage)
+      : notes_(notes), document_(std::move(document)), usage_(std::move(usage)) {}
 
   Result<ports::UpstreamState> upstream_state(const UpstreamId& upstream, Deadline) override {
     return document_.with([&](const Document& document) -> Result<ports::UpstreamState> {
@@ -184,6 +187,17 @@ class FileManagementStore final : public ports::ManagementStore {
     });
   }
 
+  Result<ports::UsageAdded> add_usage(const InstanceId& instance, const domain::UsageBatch& batch,
+                                      WallTime at, Deadline) override {
+    return usage_->add(instance, batch, domain::day_of(at));
+  }
+  Result<std::vector<domain::DayUsage>> usage(const ClientName& client, Deadline) override {
+    return usage_->of(client);
+  }
+  Result<std::vector<domain::ClientUsage>> usage_on(domain::Day day, Deadline) override {
+    return usage_->on(day);
+  }
+
   [[nodiscard]] ports::StoreHealth health() const override {
     const std::string damage = notes_.damage(kNote);
     return {damage.empty(), damage};
@@ -220,11 +234,13 @@ class FileManagementStore final : public ports::ManagementStore {
   ports::DurableNotes& notes_;
   Guarded<Document> document_;
   Guarded<Unit> writer_;
+  const std::unique_ptr<UsageBook> usage_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<ports::ManagementStore>> open_management_store(ports::DurableNotes& notes) {
+Result<std::unique_ptr<ports::ManagementStore>> open_management_store(ports::DurableNotes& notes,
+                                                                      ports::DurableLog* usage) {
   PP_TRY(const std::optional<std::string> text, notes.load(kNote));
   Document document;
   if (text) {
@@ -236,8 +252,9 @@ Result<std::unique_ptr<ports::ManagementStore>> open_management_store(ports::Dur
                    "to begin anew"};
     }
   }
+  PP_TRY(std::unique_ptr<UsageBook> book, UsageBook::open(usage));
   return std::unique_ptr<ports::ManagementStore>(
-      std::make_unique<FileManagementStore>(notes, std::move(document)));
+      std::make_unique<FileManagementStore>(notes, std::move(document), std::move(book)));
 }
 
 }  // namespace proxypool::file

@@ -179,6 +179,14 @@ void encode(const ports::RuntimeReport& value, v1::ReportRuntimeRequest& wire) {
     counter->set_reserved(count.reserved);
     counter->set_draining(count.draining);
   }
+  wire.set_usage_number(value.usage.number);
+  for (const auto& row : value.usage.clients) {
+    auto* usage = wire.add_usage();
+    usage->set_client(row.client.str());
+    usage->set_bytes_up(row.usage.bytes_up);
+    usage->set_bytes_down(row.usage.bytes_down);
+    usage->set_requests(row.usage.requests);
+  }
 }
 
 Result<ports::RuntimeReport> decode(const v1::ReportRuntimeRequest& wire) {
@@ -197,16 +205,34 @@ Result<ports::RuntimeReport> decode(const v1::ReportRuntimeRequest& wire) {
     value.counts.push_back({ProxyId(counter.proxy_id()), Epoch(counter.lease_epoch()),
                             counter.active(), counter.reserved(), counter.draining()});
   }
+  PP_TRY([[maybe_unused]] Unit few, check_count(size_of(wire.usage_size()),
+                                                domain::kUsageBatchClientsMax, "usage entries"));
+  value.usage.number = wire.usage_number();
+  if (value.usage.number == 0 && wire.usage_size() != 0) return refused("usage has no number");
+  value.usage.clients.reserve(size_of(wire.usage_size()));
+  for (const auto& row : wire.usage()) {
+    value.usage.clients.push_back(
+        {ClientName(row.client()), {row.bytes_up(), row.bytes_down(), row.requests()}});
+  }
   return value;
 }
 
 void encode(const ports::RuntimeAnswer& value, v1::ReportRuntimeResponse& wire) {
   wire.set_accepted_sequence(value.accepted_sequence);
   for (const ProxyId id : value.revoke) wire.add_revoke_proxy_ids(id.value());
+  for (const ClientName& client : value.over_quota) wire.add_over_quota_clients(client.str());
+  wire.set_kept_usage_number(value.kept_usage);
+  wire.set_quota_resets_in_ms(to_wire_ms(value.quota_resets_in));
 }
 
 Result<ports::RuntimeAnswer> decode(const v1::ReportRuntimeResponse& wire) {
-  return ports::RuntimeAnswer{wire.accepted_sequence(), to_ids(wire.revoke_proxy_ids())};
+  ports::RuntimeAnswer value{wire.accepted_sequence(), to_ids(wire.revoke_proxy_ids())};
+  for (const std::string& client : wire.over_quota_clients()) {
+    value.over_quota.emplace_back(client);
+  }
+  value.kept_usage = wire.kept_usage_number();
+  value.quota_resets_in = milliseconds(wire.quota_resets_in_ms());
+  return value;
 }
 
 void encode(const ports::RegisterCheckerRequest& value, v1::RegisterCheckerRequest& wire) {

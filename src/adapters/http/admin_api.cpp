@@ -168,6 +168,33 @@ json proxy_json(const ports::ProxyRow& row, StoreTime now) {
   return out;
 }
 
+json usage_json(const domain::Usage& usage) {
+  return {{"bytesUp", usage.bytes_up},
+          {"bytesDown", usage.bytes_down},
+          {"bytes", usage.bytes()},
+          {"requests", usage.requests}};
+}
+
+json client_usage_json(const ports::ClientUsageReading& reading) {
+  const auto date = [](domain::Day day) { return format_time(WallTime(day)).substr(0, 10); };
+  json out = usage_json(reading.today);
+  out["client"] = reading.client.str();
+  out["day"] = date(reading.day);
+  out["resetsAt"] = format_time(WallTime(reading.day + std::chrono::days{1}));
+  if (reading.bytes_per_day != 0) {
+    const std::uint64_t used = std::min(reading.today.bytes(), reading.bytes_per_day);
+    out["quota"] = {{"bytesPerDay", reading.bytes_per_day},
+                    {"remaining", reading.bytes_per_day - used},
+                    {"exceeded", domain::used_up(reading.today, reading.bytes_per_day)}};
+  }
+  out["days"] = json::array();
+  for (const domain::DayUsage& entry : reading.days) {
+    out["days"].push_back(usage_json(entry.usage));
+    out["days"].back()["day"] = date(entry.day);
+  }
+  return out;
+}
+
 std::optional<ProxyId> parse_id(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
@@ -366,6 +393,13 @@ class Admin {
     return answer(proxy_json(rows->front(), *now));
   }
 
+  Answer client_usage(const std::string& name) {
+    const auto reading = needs_.readings.client_usage(ClientName(name), budget());
+    if (!reading) return refusal_of(reading.error());
+    if (!*reading) return Refusal{404, "not_found", "no client has the name '" + name + "'"};
+    return answer(client_usage_json(**reading));
+  }
+
  private:
   static json checker_json(const ports::WorkerRegistry::CheckerRow& row) {
     return {{"id", row.checker.str()},
@@ -398,6 +432,8 @@ void add_admin(Router& router, const Guard& guard, AdminNeeds needs) {
   get("/v1/workers", [admin](Call& call) { return admin->workers(call); });
   get("/v1/workers/{id}", [admin](Call& call) { return admin->worker(call.captures["id"]); });
   get("/v1/checkers", [admin](Call& call) { return admin->checkers(call); });
+  get("/v1/clients/{name}/usage",
+      [admin](Call& call) { return admin->client_usage(call.captures["name"]); });
   get("/v1/proxies", [admin](Call& call) { return admin->proxies(call); });
   get("/v1/proxies/{id}", [admin](Call& call) { return admin->proxy(call.captures["id"]); });
 }

@@ -32,6 +32,9 @@ Type<ClientLimits> client_limits() {
             "How many may begin at once after a pause; 0: as many as in a second."),
       field("maxInFlight", &L::in_flight_max, integer<std::uint32_t>(0, 1'000'000),
             "Requests and tunnels at once; more get 429. 0: no limit."),
+      field("bytesPerDay", &L::bytes_per_day, bytes_or_zero(1, std::uint64_t{1} << 50U),
+            "Bytes of requests, answers and tunnels, both ways, in a day of UTC; once they are "
+            "used up tunnels end and requests get 429 until the day ends. 0: no limit."),
   }));
 }
 
@@ -137,7 +140,7 @@ Type<std::vector<ClientConfig>> clients() {
           field("extraction", &C::extraction, extraction, "Limits of extraction."),
           field("limits", &C::limits, client_limits(),
                 "Limits at the gateways, all of the cluster together; each gateway keeps an equal "
-                "share, at least 1."),
+                "share of requests, at least 1."),
       })),
       0, 100'000);
 }

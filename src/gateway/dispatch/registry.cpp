@@ -1,5 +1,6 @@
 #include "gateway/dispatch/registry.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "gateway/dispatch/view.hpp"
@@ -83,7 +84,39 @@ domain::ClientUse* ProxyRegistry::client(const ClientName& name) {
   const auto found = clients_.find(name);
   if (found != clients_.end()) return found->second.get();
   if (clients_.size() >= kClientsMax) return nullptr;
-  return clients_.emplace(name, std::make_unique<domain::ClientUse>()).first->second.get();
+  const auto place = clients_.emplace(name, std::make_unique<domain::ClientUse>()).first;
+  place->second->number = static_cast<std::uint32_t>(client_names_.size());
+  client_names_.push_back(&place->first);
+  return place->second.get();
+}
+
+void ProxyRegistry::usage(
+    const std::function<void(std::uint32_t, const ClientName&, const domain::Usage&)>& each) const {
+  for (std::uint32_t number = 0; number < client_names_.size(); ++number) {
+    const domain::Usage total = usage_sheets_.total(number);
+    if (!total.nothing()) each(number, *client_names_[number], total);
+  }
+}
+
+bool ProxyRegistry::over_quota(std::span<const ClientName> clients, TimePoint until) {
+  std::vector<domain::ClientUse*> over;
+  bool more = false;
+  for (const ClientName& name : clients) {
+    const auto known = clients_.find(name);  // no view had it yet: it has moved nothing here
+    if (known == clients_.end()) continue;
+    domain::ClientUse* const use = known->second.get();
+    more = more || use->over_until.load(std::memory_order_relaxed) == TimePoint::min();
+    use->over_until.store(until, std::memory_order_relaxed);
+    over.push_back(use);
+  }
+  std::sort(over.begin(), over.end());
+  for (domain::ClientUse* const use : over_quota_) {
+    if (std::binary_search(over.begin(), over.end(), use)) continue;
+    use->over_until.store(TimePoint::min(), std::memory_order_relaxed);
+  }
+  over_quota_ = std::move(over);
+  over_quota_count_.store(over_quota_.size(), std::memory_order_relaxed);
+  return more;
 }
 
 ProxyRegistry::Slot* ProxyRegistry::place(ProxyId id, UpstreamRuntime& upstream,

@@ -14,7 +14,7 @@
 //              time (the owner: the snapshot session).
 // Limits:      slots_max slots; a proxy that finds none is named in ViewBuilder::rejected.
 //              kNamesMax upstreams and routings over the life of the process, some KiB each; a
-//              snapshot beyond is refused. So with kClientsMax clients that have limits.
+//              snapshot beyond is refused. So with kClientsMax clients.
 #pragma once
 
 #include <array>
@@ -22,12 +22,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "gateway/dispatch/proxy_entry.hpp"
+#include "gateway/dispatch/usage_sheet.hpp"
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/limits.hpp"
 #include "proxypool/base/time.hpp"
@@ -92,7 +94,7 @@ class ProxyRegistry {
  public:
   static constexpr std::uint32_t kSlotsMax = 2 * limits::kProxiesPerWorkerMax;
   static constexpr std::size_t kNamesMax = 16'384;
-  static constexpr std::size_t kClientsMax = 262'144;
+  static constexpr std::size_t kClientsMax = UsageSheet::kClientsMax;
 
   struct Options {
     nanoseconds bench = std::chrono::seconds(2);  // gateway.bench; 0: nobody is benched
@@ -113,6 +115,12 @@ class ProxyRegistry {
     return TimePoint(nanoseconds(valid_until_.load(std::memory_order_acquire)));
   }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
+  // Clients whose quota is used up, as the controller last said.
+  [[nodiscard]] std::size_t clients_over_quota() const noexcept {
+    return over_quota_count_.load(std::memory_order_relaxed);
+  }
+  // Where serving threads count what clients move.
+  [[nodiscard]] UsageSheets& usage_sheets() noexcept { return usage_sheets_; }
 
   // The owner's -----------------------------------------------------------------------------------
 
@@ -129,6 +137,12 @@ class ProxyRegistry {
   // Frees closed slots that carry nothing. Returns how many still drain.
   std::size_t reclaim();
 
+  // What every client moved so far.
+  void usage(const std::function<void(std::uint32_t, const ClientName&, const domain::Usage&)>&
+                 each) const;
+  // These clients, and no others, have used up their quota until then. Whether one of them had not
+  // before.
+  bool over_quota(std::span<const ClientName> clients, TimePoint until);
   // What is in flight, draining proxies included; idle ones are left out.
   [[nodiscard]] std::vector<ports::ProxyCount> counts() const;
   // What the adopted view holds and may use (for CP-6 and for the next registration).
@@ -164,6 +178,10 @@ class ProxyRegistry {
   std::unordered_map<UpstreamId, std::unique_ptr<UpstreamRuntime>> upstreams_;
   std::unordered_map<RoutingId, std::unique_ptr<RoutingRuntime>> routings_;
   std::unordered_map<ClientName, std::unique_ptr<domain::ClientUse>> clients_;
+  std::vector<const ClientName*> client_names_;  // by number; keys of clients_
+  std::vector<domain::ClientUse*> over_quota_;
+  std::atomic<std::size_t> over_quota_count_{0};
+  UsageSheets usage_sheets_;
 };
 
 }  // namespace proxypool::gateway

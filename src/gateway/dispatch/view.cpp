@@ -116,11 +116,10 @@ Status ViewBuilder::begin() {
 Status ViewBuilder::add_clients() {
   view_->uses_.reserve(snapshot_->clients.size());
   for (const auto& client : snapshot_->clients) {
-    const bool limited = client.rate_per_second != 0 || client.in_flight_max != 0;
-    domain::ClientUse* use = limited ? registry_.client(client.name) : nullptr;
-    if (limited && use == nullptr) {
+    domain::ClientUse* use = registry_.client(client.name);
+    if (use == nullptr) {
       return Error(ErrorCode::Exhausted, Origin::Internal,
-                   "more client names with limits than a gateway keeps in its life; restart it");
+                   "more client names than a gateway keeps in its life; restart it");
     }
     view_->uses_.push_back(use);
   }

@@ -103,9 +103,9 @@ class View {
   [[nodiscard]] std::uint32_t number_of(const Routing& routing) const noexcept {
     return static_cast<std::uint32_t>(&routing - routings_.data());
   }
-  // What a client that has limits uses of them; null: it has none.
-  [[nodiscard]] domain::ClientUse* use_of(std::uint32_t client) const noexcept {
-    return uses_[client];
+  // What a client uses of its limits.
+  [[nodiscard]] domain::ClientUse& use_of(std::uint32_t client) const noexcept {
+    return *uses_[client];
   }
   // Who may use the gateway, and which destinations.
   [[nodiscard]] const ClientTable& principals() const noexcept { return principals_; }

@@ -100,6 +100,7 @@ void Connection::drive() {
     if (state_ == State::Gone) return;
     if (state_ == before) break;
   }
+  if (exchange_ != nullptr) worker_.count_usage(*exchange_);
   settle();
   if (upstream_ != nullptr) upstream_->settle();
   if (!watch()) gone(true);

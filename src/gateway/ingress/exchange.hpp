@@ -17,6 +17,7 @@
 #include "net/http/head.hpp"
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/time.hpp"
+#include "proxypool/domain/client/usage.hpp"
 #include "proxypool/domain/routing/policy.hpp"
 #include "proxypool/domain/traffic/error_contract.hpp"
 
@@ -50,6 +51,8 @@ struct Exchange {
   std::uint64_t client_tag = 0;
   std::shared_ptr<const Asked> asked;  // null: nothing in particular
   domain::ClientUse* use = nullptr;    // its client counts it
+  domain::ClientUse* account = nullptr;  // who pays for its bytes; null: nobody
+  domain::Usage accounted;               // of them, so far
   SessionName session;
   std::uint64_t ticket = 0;  // in the line for a place; 0: it does not wait
   const RoutingRuntime* line = nullptr;
@@ -73,8 +76,10 @@ struct Exchange {
   TimePoint began{};
   TimePoint attempt_began{};
   TimePoint ends_at = kNever;  // total time, tunnel age, end of an orphan
+  // Heads and bodies, as vendors bill them: to the proxies and from them, failed attempts too.
   std::uint64_t bytes_up = 0;
   std::uint64_t bytes_down = 0;
+  std::uint64_t head_up = 0;  // of bytes_up: the attempt's request head
 };
 
 }  // namespace proxypool::gateway

@@ -174,22 +174,27 @@ void Connection::answer_last_hop(const net::RequestHead& head) {
   next_request();
 }
 
-// GW-12: what the client may have, before anything is looked up for it. True: counted if it has a
-// limit of requests at once; false: refused.
+// GW-12, GW-14: what the client may have, before anything is looked up for it. True: counted if it
+// has a limit of requests at once; false: refused.
 bool Connection::within_limits(const ViewPin& view, const Principal& principal,
                                domain::ClientUse*& entered) {
   if (principal.client == domain::RouteRequest::kNoClient) return true;
-  domain::ClientUse* use = view.view->use_of(principal.client);
-  if (use == nullptr) return true;
+  domain::ClientUse& use = view.view->use_of(principal.client);
+  if (use.over_quota(worker_.now())) {
+    refuse(domain::Refusal::QuotaExceeded, domain::FailureKind::None,
+           "the client has moved as many bytes today as it may",
+           use.over_until.load(std::memory_order_relaxed) - worker_.now());
+    return false;
+  }
   const domain::SnapshotClient& client = view.view->clients()[principal.client];
-  if (client.in_flight_max != 0 && !use->enter(client.in_flight_max)) {
+  if (client.in_flight_max != 0 && !use.enter(client.in_flight_max)) {
     refuse(domain::Refusal::ClientLimited, domain::FailureKind::None,
            "the client has as many requests at once as it may");
     return false;
   }
-  if (client.in_flight_max != 0) entered = use;
+  if (client.in_flight_max != 0) entered = &use;
   if (client.rate_per_second == 0) return true;
-  const auto wait = use->rate.take(client.rate_per_second, client.burst, worker_.now());
+  const auto wait = use.rate.take(client.rate_per_second, client.burst, worker_.now());
   if (!wait) return true;
   if (entered != nullptr) std::exchange(entered, nullptr)->leave();
   refuse(domain::Refusal::ClientLimited, domain::FailureKind::None,
@@ -229,6 +234,7 @@ void Connection::admit(const net::RequestHead& head, ViewPin& view, const Princi
   x.awaits_continue = head.expects_continue() && x.has_body && !x.http_1_0;
   x.client = principal.client;
   x.client_tag = principal.tag;
+  worker_.open_account(x);
   x.asked = principal.asked;
   x.session = SessionName(*session);
   x.strict = principal.asked != nullptr && principal.asked->parameters.strict;

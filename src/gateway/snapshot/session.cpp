@@ -26,7 +26,8 @@ Session::Session(SessionSettings settings, ports::WorkerControl& control, ViewSi
       crypto_(crypto),
       clock_(clock),
       random_(random),
-      backoff_(settings_.backoff_min) {}
+      backoff_(settings_.backoff_min),
+      usage_(UsageReporter(clock.wall_now())) {}
 
 SessionStatus Session::status() const {
   return state_.with([](const State& state) { return state.status; });
@@ -240,8 +241,7 @@ TimePoint Session::report_step(TimePoint now) {
     return state.answer->report_interval;
   });
   if (!interval) return now + kIdle;
-  report.counts = sink_.counts();
-  const auto answer = control_.report_runtime(report, Deadline::after(now, settings_.call_timeout));
+  const auto answer = send(report, Deadline::after(now, settings_.call_timeout));
   const bool current = state_.with([&](State& state) {
     if (answer) ++state.status.counters.reports;
     return state.answer && state.answer->session == report.session;
@@ -259,23 +259,40 @@ TimePoint Session::report_step(TimePoint now) {
   return next_report_;
 }
 
+Result<ports::RuntimeAnswer> Session::send(ports::RuntimeReport& report, Deadline deadline) {
+  report.counts = sink_.counts();
+  report.usage = usage_.with([&](UsageReporter& usage) { return usage.due(sink_); });
+  auto answer = control_.report_runtime(report, deadline);
+  if (!answer) return answer;
+  usage_.with([&](UsageReporter& usage) { usage.kept(answer->kept_usage); });
+  sink_.over_quota(answer->over_quota, clock_.now() + answer->quota_resets_in);
+  return answer;
+}
+
 Status Session::leave(Deadline deadline) {
   ports::RuntimeReport report;
   report.worker = settings_.worker;
-  report.final_report = true;
   report.draining = true;
-  const bool registered = state_.with([&](State& state) {
-    state.left = true;
-    if (!state.answer) return false;
-    report.session = state.answer->session;
-    report.sequence = ++state.sequence;
-    report.version = state.acknowledged;
-    report.epoch = state.acknowledged_epoch;
-    return true;
-  });
-  if (!registered) return ok();
-  report.counts = sink_.counts();
-  const auto answer = control_.report_runtime(report, deadline);
+  const auto next = [&] {
+    return state_.with([&](State& state) {
+      state.left = true;
+      if (!state.answer) return false;
+      report.session = state.answer->session;
+      report.sequence = ++state.sequence;
+      report.version = state.acknowledged;
+      report.epoch = state.acknowledged_epoch;
+      return true;
+    });
+  };
+  if (!next()) return ok();
+  // A batch of usage that waits for its confirmation goes first; the final report has the rest.
+  const bool waits = usage_.with([&](UsageReporter& usage) { return usage.waits(); });
+  if (waits) {
+    static_cast<void>(send(report, deadline));
+    if (!next()) return ok();
+  }
+  report.final_report = true;
+  const auto answer = send(report, deadline);
   cancel();
   if (!answer) return answer.error();
   return ok();

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 
+#include "gateway/snapshot/usage_reporter.hpp"
 #include "gateway/snapshot/view_sink.hpp"
 #include "proxypool/base/concurrent.hpp"
 #include "proxypool/base/random.hpp"
@@ -110,6 +111,8 @@ class Session {
   // Verifies, compiles, publishes; what the acknowledgement shall say.
   ports::SnapshotAck apply(const ports::FullPush& push, TimePoint now);
   TimePoint fail(const Error& error, TimePoint now);
+  // Sends a report with what is in flight and the usage that is due, and obeys the answer.
+  Result<ports::RuntimeAnswer> send(ports::RuntimeReport& report, Deadline deadline);
   [[nodiscard]] Validity validity(std::uint64_t report_sequence, StoreTime store_now,
                                   milliseconds valid_for) const;
 
@@ -125,6 +128,7 @@ class Session {
   TimePoint retry_at_;
   // Of the reporter alone.
   TimePoint next_report_;
+  Guarded<UsageReporter> usage_;
 };
 
 }  // namespace proxypool::gateway

@@ -107,6 +107,15 @@ std::vector<ports::ProxyCount> ViewPublisher::counts() {
   });
 }
 
+void ViewPublisher::usage(const EachUsage& each) {
+  state_.with([&](State&) { needs_.registry.usage(each); });
+}
+
+void ViewPublisher::over_quota(const std::vector<ClientName>& clients, TimePoint until) {
+  const bool more = state_.with([&](State&) { return needs_.registry.over_quota(clients, until); });
+  if (more) needs_.end_over_quota();
+}
+
 std::optional<HeldView> ViewPublisher::held() {
   return state_.with([&](State& state) -> std::optional<HeldView> {
     if (!state.version) return std::nullopt;

@@ -29,6 +29,7 @@ struct PublisherNeeds {
   std::function<void(std::vector<ProxyId> lost, TimePoint at)> end_tunnels_of;
   std::function<void(TimePoint at)> end_all_tunnels;
   std::function<void(milliseconds)> pause;  // waits; called by apply() between looks
+  std::function<void()> end_over_quota{};     // tunnels of clients without quota
 };
 
 class ViewPublisher final : public ViewSink {
@@ -40,6 +41,8 @@ class ViewPublisher final : public ViewSink {
   void extend(const Validity& validity, const std::vector<ProxyId>& revoked) override;
   void revoke(const std::vector<ProxyId>& ids) override;
   std::vector<ports::ProxyCount> counts() override;
+  void usage(const EachUsage& each) override;
+  void over_quota(const std::vector<ClientName>& clients, TimePoint until) override;
   std::optional<HeldView> held() override;
 
   // Ends the tunnels of a lease that ended; call it a few times a second.

@@ -5,6 +5,8 @@
 // Thread rule: apply() and extend() one thread at a time (the session's); the rest from any thread.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/result.hpp"
 #include "proxypool/base/time.hpp"
+#include "proxypool/domain/client/usage.hpp"
 #include "proxypool/domain/cluster/snapshot.hpp"
 #include "proxypool/ports/control_plane.hpp"
 
@@ -44,6 +47,12 @@ class ViewSink {
   virtual void revoke(const std::vector<ProxyId>& ids) = 0;
   // Everything that is reserved or active, removed proxies included.
   virtual std::vector<ports::ProxyCount> counts() = 0;
+  // What each client of any view has moved so far, by its number.
+  using EachUsage = std::function<void(std::uint32_t, const ClientName&, const domain::Usage&)>;
+  virtual void usage(const EachUsage& each) = 0;
+  // These clients, and no others, have used up their quota until then: they begin nothing, and
+  // their tunnels end.
+  virtual void over_quota(const std::vector<ClientName>& clients, TimePoint until) = 0;
   // The last view, valid or not.
   virtual std::optional<HeldView> held() = 0;
 };

@@ -207,7 +207,7 @@ void Connection::ask(const net::RequestHead& head) {
   const std::size_t size = net::write_request(head, how, out);
   PP_ASSERT(size != 0);
   const auto sent = upstream_->send({out.data(), size});
-  x.bytes_up += size;
+  x.bytes_up += x.head_up = size;
   if (sent != Write::Broken && !upstream_->watch()) return give_up_dialling();
   if (sent == Write::Broken) {
     const auto kind = kind_of(upstream_->error());
@@ -279,7 +279,8 @@ void Connection::fail(domain::Failure failure, domain::Refusal refusal) {
   worker_.counters().failed(failure.phase);
   const auto decision = domain::decide_retry(failed, worker_.retry_policy(x));
   if (upstream_ != nullptr) worker_.pool().discard(*std::exchange(upstream_, nullptr), true);
-  x.dialling = false;
+  if (std::exchange(x.dialling, false)) x.bytes_up -= x.head_up;  // it has not left
+  x.head_up = 0;
   forget_answer();
   // A failed attempt ends the session's binding; a second try at the same proxy is none (R4).
   const bool lost = decision != domain::RetryDecision::SameProxyFresh && worker_.leave_session(x);
@@ -364,6 +365,7 @@ domain::Phase Connection::answer_phase() const noexcept {
 
 void Connection::on_answer(const net::ResponseHead& head) {
   Exchange& x = *exchange_;
+  x.bytes_down += head.size();
   if (head.interim()) {
     pass_interim(head);
   } else {

@@ -77,7 +77,7 @@ void Connection::send_down(std::string_view head) {
   if (step.size != 0 && !refused) {
     pieces[count++] = {const_cast<char*>(upstream_->bytes().data()), step.size};
   }
-  x.bytes_down += head.size() + step.size;
+  x.bytes_down += step.size;
   if (count != 0 && send({pieces.data(), count}) == Write::Broken) return gone(true);
   if (refused) return truncate();
   x.down_starved = there != 0 && step.used == 0;

@@ -172,7 +172,8 @@ class ServingCluster(Cluster):
         self.controller = self.start_controller(self.settings)
         self.control_port = self.controller.port("control plane")
         self.checker = self.start_checker(self.control_port)
-        self.gateway_settings = {"gateway": {"listen": ANYWHERE, "metrics": {"listen": ANYWHERE}}}
+        self.gateway_settings = {"gateway": {"listen": ANYWHERE, "metrics": {"listen": ANYWHERE},
+                                             "auth": {"mode": "ipWhitelist"}}}
         self.gateway = self.start_gateway(self.gateway_settings, self.control_port)
         self.distribution = self.controller.port("distribution")
         self.admin = self.controller.port("admin")
@@ -184,6 +185,8 @@ class ServingCluster(Cluster):
         return controller_settings(
             gateway={"target": {"allowCIDRs": ["127.0.0.0/8"]}},
             controlPlane={"lease": "5s"},
+            clients=[{"name": "crawler", "sources": ["127.0.0.0/8"],
+                      "limits": {"bytesPerDay": "1GiB"}}],
             check={"basic": {"interval": "5s", "target": f"127.0.0.1:{origin}"}},
             upstreams=[
                 {"id": "list", "provider": {"type": "file", "path": "list.txt"},

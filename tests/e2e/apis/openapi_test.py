@@ -26,7 +26,7 @@ OUT_OF_REACH = {
     "distribution": {("/readyz", "get", 503)},
     "admin": {("/readyz", "get", 503), ("/v1/status", "get", 503), ("/v1/workers", "get", 503),
               ("/v1/workers/{id}", "get", 503), ("/v1/checkers", "get", 503),
-              ("/v1/proxies", "get", 503), ("/v1/proxies/{id}", "get", 503)},
+              ("/v1/clients/{name}/usage", "get", 503), ("/v1/proxies", "get", 503), ("/v1/proxies/{id}", "get", 503)},
 }
 # Properties that nothing here brings about: a pool of more than a thousand proxies, a refusal to start.
 NEVER_THERE = {
@@ -231,11 +231,17 @@ def use_admin(api, port, cluster):
     api.call(port, "get", "/v1/proxies?state=happy", 400, code="validation_failed")
     api.call(port, "get", f"/v1/proxies/{page['items'][0]['id']}", 200, "/v1/proxies/{id}")
     api.call(port, "get", "/v1/proxies/0000000000000000", 404, "/v1/proxies/{id}", code="not_found")
+    eventually(lambda: ask(port, "GET", "/v1/clients/crawler/usage").json()["days"],
+               "what the crawler moved was reported")
+    usage = api.call(port, "get", "/v1/clients/crawler/usage", 200, "/v1/clients/{name}/usage").json()
+    api.expect(usage["bytes"] == usage["bytesUp"] + usage["bytesDown"] > 0, f"moved nothing: {usage}")
+    api.call(port, "get", "/v1/clients/nobody/usage", 404, "/v1/clients/{name}/usage",
+             code="not_found")
     # Without a token: no other name, no foreign page.
     for template in api.document.root["paths"]:
         if template in ("/livez", "/readyz", "/openapi.yaml"):
             continue
-        path = template.replace("{id}", "x")
+        path = re.sub(r"\{\w+\}", "x", template)
         for headers, code in (({"Host": "rebound.example"}, "foreign_host"),
                               ({"Sec-Fetch-Site": "cross-site"}, "foreign_page"),
                               ({"Origin": "http://rebound.example"}, "foreign_page")):
@@ -310,7 +316,7 @@ def use_guarded(distribution, admin, controller):
     port = controller.port("admin")
     token = {"Authorization": "Bearer read-token-of-the-test"}
     for template in admin.document.root["paths"]:
-        path = template.replace("{id}", "own")
+        path = re.sub(r"\{\w+\}", "own", template)
         if template in ("/livez", "/readyz", "/openapi.yaml"):
             admin.call(port, "get", path, 200, template)
             continue

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "controller/usage.hpp"
 #include "proxypool/domain/cluster/digest.hpp"
 #include "unit/controller/stores.hpp"
 
@@ -28,9 +31,14 @@ class WorkerSessionsTest : public contract::PoolSteps<Stores> {
     WorkerSessionSettings settings;
     settings.cluster_id = "c";
     settings.environment = "e";
+    auto config = std::make_shared<config::Config>();
+    config->clients.resize(1);
+    config->clients[0].name = ClientName("ann");
+    config->clients[0].limits.bytes_per_day = 1000;
+    usage_ = std::make_unique<UsageService>(config, fixture_.management(), fixture_.clock());
     sessions_ = std::make_unique<WorkerSessions>(
         settings, WorkerSessionDeps{fixture_.pool(), fixture_.registry(), fixture_.coordination(),
-                                    fixture_.crypto(), shared_, fixture_.clock()});
+                                    fixture_.crypto(), shared_, fixture_.clock(), *usage_});
   }
   void restart() {
     sessions_.reset();
@@ -123,6 +131,7 @@ class WorkerSessionsTest : public contract::PoolSteps<Stores> {
     sent.epoch = worker.epoch;
     sent.final_report = final_report;
     sent.counts = std::move(counts);
+    sent.usage = moved_;
     last_report_ = sent;
     return sessions_->report_runtime(sent, {}, Deadline{});
   }
@@ -143,7 +152,9 @@ class WorkerSessionsTest : public contract::PoolSteps<Stores> {
   }
 
   SharedSectionCell shared_;
+  std::unique_ptr<UsageService> usage_;
   std::unique_ptr<WorkerSessions> sessions_;
+  domain::UsageBatch moved_;  // what the next reports carry
   ports::RuntimeReport last_report_;
   int wakes_ = 0;
 };
@@ -461,6 +472,45 @@ TEST_F(WorkerSessionsTest, AWorkerThatComesBackIsServedAtTheLatestWhenItsViewEnd
   ASSERT_TRUE(push);
   EXPECT_EQ(ids_of(*push), proxy_ids(1, 1));
   EXPECT_FALSE(push->snapshot->intentional_loss);  // CP-6: the worker decides
+}
+
+// GW-14
+TEST_F(WorkerSessionsTest, UsageRidesOnReportsAndCountsOnce) {
+  Worker worker = serving(1);
+  moved_ = {7, {{ClientName("ann"), {400, 200, 2}}}};
+  auto answer = report(worker);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->kept_usage, 7U);
+  EXPECT_TRUE(answer->over_quota.empty());
+  // The answer was lost: the transport repeats the report, and the next one has the batch again.
+  EXPECT_EQ(sessions_->report_runtime(last_report_, {}, Deadline{})->kept_usage, 7U);
+  EXPECT_EQ(report(worker)->kept_usage, 7U);
+  EXPECT_EQ(usage_->reading(ClientName("ann"), Deadline{})->value().today.bytes(), 600U);
+  moved_ = {8, {{ClientName("ann"), {399, 0, 1}}}};
+  EXPECT_TRUE(report(worker)->over_quota.empty());
+  moved_ = {9, {{ClientName("ann"), {1, 0, 0}}}};
+  answer = report(worker);
+  EXPECT_EQ(answer->over_quota, std::vector{ClientName("ann")});
+  EXPECT_GT(answer->quota_resets_in.count(), 0);
+  moved_ = {};
+  EXPECT_EQ(report(worker)->over_quota.size(), 1U) << "said in every answer";
+}
+
+TEST_F(WorkerSessionsTest, AReportThatIsRefusedMovesNothing) {  // GW-14, CP-7
+  Worker worker = serving(1);
+  moved_ = {1, {{ClientName("ann"), {5, 0, 1}}}};
+  worker.version.counter += 1;
+  EXPECT_FALSE(report(worker));
+  EXPECT_EQ(usage_->reading(ClientName("ann"), Deadline{})->value().today.bytes(), 0U);
+}
+
+TEST_F(WorkerSessionsTest, TheFinalReportBringsTheLastUsage) {  // GW-14
+  Worker worker = serving(1);
+  moved_ = {1, {{ClientName("ann"), {5, 0, 1}}}};
+  const auto answer = report(worker, {}, true);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->kept_usage, 1U);
+  EXPECT_EQ(usage_->reading(ClientName("ann"), Deadline{})->value().today.bytes(), 5U);
 }
 
 }  // namespace

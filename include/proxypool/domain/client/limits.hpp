@@ -52,6 +52,13 @@ class RateBucket {
 struct alignas(64) ClientUse {
   RateBucket rate;
   std::atomic<std::uint32_t> in_flight{0};
+  std::uint32_t number = 0;  // of the client, the same in every view; set once
+  // Until when its quota for the day is used up, as the controller says. (GW-14)
+  std::atomic<TimePoint> over_until{TimePoint::min()};
+
+  [[nodiscard]] bool over_quota(TimePoint now) const noexcept {
+    return now < over_until.load(std::memory_order_relaxed);
+  }
 
   // One more at once, or false: there are `most` already.
   [[nodiscard]] bool enter(std::uint32_t most) noexcept {

@@ -59,6 +59,15 @@ ports::RuntimeReport sample_report() {
   value.final_report = true;
   value.draining = true;
   value.counts = {{ProxyId(3), Epoch(4), 5, 6, true}, {ProxyId(7), Epoch(8), 1, 0, false}};
+  value.usage = {11, {{ClientName("team-a"), {100, 200, 3}}}};
+  return value;
+}
+
+ports::RuntimeAnswer sample_answer() {
+  ports::RuntimeAnswer value{9, {ProxyId(3), ProxyId(4)}};
+  value.over_quota = {ClientName("team-a")};
+  value.kept_usage = 11;
+  value.quota_resets_in = milliseconds(3'600'000);
   return value;
 }
 
@@ -157,8 +166,7 @@ TEST(MessageCodec, EncodesAndDecodesTheGoldenMessages) {
   expect_golden_both_ways<v1::AcknowledgeSnapshotRequest>("AcknowledgeSnapshotRequest",
                                                           sample_ack());
   expect_golden_both_ways<v1::ReportRuntimeRequest>("ReportRuntimeRequest", sample_report());
-  expect_golden_both_ways<v1::ReportRuntimeResponse>(
-      "ReportRuntimeResponse", ports::RuntimeAnswer{9, {ProxyId(3), ProxyId(4)}});
+  expect_golden_both_ways<v1::ReportRuntimeResponse>("ReportRuntimeResponse", sample_answer());
   expect_golden_both_ways<v1::RegisterCheckerRequest>("RegisterCheckerRequest", sample_checker());
   expect_golden_both_ways<v1::RegisterCheckerResponse>(
       "RegisterCheckerResponse",

@@ -140,5 +140,105 @@ TEST_F(SessionReports, WatcherReporterAndOnlookersMayMeet) {  // for ThreadSanit
   EXPECT_GT(session_.status().counters.registrations, 1U);
 }
 
+// GW-14: neither lost nor counted twice, whatever becomes of an answer.
+class SessionUsage : public SessionTest {
+ protected:
+  void next_report() {
+    clock_.advance(seconds(1));
+    report();
+  }
+  [[nodiscard]] const domain::UsageBatch& last() const { return control_.reports.back().usage; }
+  const ClientName ann_{"ann"};
+  const ClientName bob_{"bob"};
+};
+
+TEST_F(SessionUsage, ABatchIsSentAgainUnchangedUntilItIsKept) {
+  serve();
+  report();
+  EXPECT_EQ(last(), domain::UsageBatch{}) << "nobody has moved anything";
+  sink_.moved = {{ann_, {10, 20, 1}}};
+  control_.report_error = refusal(ErrorCode::DeadlineExceeded, "the answer was lost");
+  next_report();
+  const domain::UsageBatch first = last();
+  EXPECT_NE(first.number, 0U);
+  EXPECT_EQ(first.clients, (std::vector<domain::ClientUsage>{{ann_, {10, 20, 1}}}));
+  sink_.moved = {{ann_, {15, 20, 2}}, {bob_, {1, 0, 1}}};
+  next_report();
+  EXPECT_EQ(last(), first);
+  control_.report_error.reset();
+  control_.keeps_usage = false;  // the controller's store is away
+  next_report();
+  EXPECT_EQ(last(), first);
+  control_.keeps_usage = true;
+  next_report();
+  EXPECT_EQ(last(), first);
+  next_report();
+  EXPECT_EQ(last().number, first.number + 1);
+  EXPECT_EQ(last().clients,
+            (std::vector<domain::ClientUsage>{{ann_, {5, 0, 1}}, {bob_, {1, 0, 1}}}));
+  next_report();
+  EXPECT_EQ(last(), domain::UsageBatch{});
+}
+
+TEST_F(SessionUsage, NumbersGoOnOverSessionsAndProcesses) {
+  serve();
+  control_.keeps_usage = false;
+  sink_.moved = {{ann_, {10, 20, 1}}};
+  report();
+  const domain::UsageBatch first = last();
+  clock_.set(break_stream());
+  watch();
+  next_report();
+  EXPECT_EQ(control_.reports.back().session, SessionId("session-2"));
+  EXPECT_EQ(last(), first);
+  clock_.advance(seconds(1));
+  Session next(settings(), control_, sink_, *crypto_, clock_, random_);
+  next.watch_step(clock_.now());
+  next.report_step(clock_.now());
+  EXPECT_GT(last().number, first.number) << "a process of the same name that started later";
+}
+
+TEST_F(SessionUsage, TheLastReportsBringWhatIsLeft) {
+  serve();
+  control_.keeps_usage = false;
+  sink_.moved = {{ann_, {10, 0, 1}}};
+  report();
+  control_.keeps_usage = true;
+  sink_.moved = {{ann_, {17, 0, 1}}};
+  ASSERT_TRUE(session_.leave(Deadline{}));
+  ASSERT_EQ(control_.reports.size(), 3U);
+  EXPECT_EQ(control_.reports[1].usage, control_.reports[0].usage);
+  EXPECT_FALSE(control_.reports[1].final_report);
+  EXPECT_TRUE(control_.reports[2].final_report);
+  EXPECT_EQ(control_.reports[2].usage.clients,
+            (std::vector<domain::ClientUsage>{{ann_, {7, 0, 0}}}));
+}
+
+TEST_F(SessionUsage, ManyClientsComeInSeveralBatches) {
+  serve();
+  for (std::size_t i = 0; i < domain::kUsageBatchClientsMax + 1; ++i) {
+    sink_.moved.push_back({ClientName("c" + std::to_string(i)), {1, 0, 1}});
+  }
+  report();
+  EXPECT_EQ(last().clients.size(), domain::kUsageBatchClientsMax);
+  next_report();
+  EXPECT_EQ(last().clients.size(), 1U);
+}
+
+TEST_F(SessionUsage, VerdictsAreObeyedUntilTheDayEnds) {
+  serve();
+  control_.over_quota = {ann_};
+  report();
+  EXPECT_EQ(sink_.without_quota, std::vector{ann_});
+  EXPECT_EQ(sink_.quota_until, clock_.now() + std::chrono::hours(1));
+  control_.report_error = refusal(ErrorCode::Unavailable, "away");
+  next_report();
+  EXPECT_EQ(sink_.without_quota, std::vector{ann_}) << "no answer changes nothing";
+  control_.report_error.reset();
+  control_.over_quota.clear();
+  next_report();
+  EXPECT_TRUE(sink_.without_quota.empty());
+}
+
 }  // namespace
 }  // namespace proxypool::gateway

@@ -96,12 +96,18 @@ class ScriptedControl final : public ports::WorkerControl {
     reports.push_back(report);
     if (during_report) during_report();
     if (report_error) return *report_error;
-    return ports::RuntimeAnswer{report.sequence, revoke};
+    ports::RuntimeAnswer answer{report.sequence, revoke};
+    if (keeps_usage) answer.kept_usage = report.usage.number;
+    answer.over_quota = over_quota;
+    answer.quota_resets_in = milliseconds(3'600'000);
+    return answer;
   }
 
   Guarded<Line> line;
   std::optional<Error> register_error, watch_error, ack_error, report_error;
   std::vector<ProxyId> revoke;
+  bool keeps_usage = true;
+  std::vector<ClientName> over_quota;
   std::function<void()> during_report;
   std::vector<ports::RegisterWorkerRequest> registrations;
   std::vector<std::pair<SessionId, std::optional<domain::SnapshotVersion>>> watched;
@@ -130,6 +136,14 @@ class RecordingSink final : public ViewSink {
     revoked.insert(revoked.end(), ids.begin(), ids.end());
   }
   std::vector<ports::ProxyCount> counts() override { return in_flight; }
+  void usage(const EachUsage& each) override {
+    std::uint32_t number = 0;
+    for (const auto& [client, total] : moved) each(number++, client, total);
+  }
+  void over_quota(const std::vector<ClientName>& clients, TimePoint until) override {
+    without_quota = clients;
+    quota_until = until;
+  }
   std::optional<HeldView> held() override { return holds; }
 
   struct Applied {
@@ -139,6 +153,9 @@ class RecordingSink final : public ViewSink {
   std::optional<Error> apply_error;
   std::vector<ports::RejectedEntry> quarantined;
   std::vector<ports::ProxyCount> in_flight;
+  std::vector<domain::ClientUsage> moved;  // so far, by client
+  std::vector<ClientName> without_quota;
+  TimePoint quota_until{};
   std::vector<Applied> applied;
   std::vector<Validity> extended;
   std::vector<ProxyId> revoked;
