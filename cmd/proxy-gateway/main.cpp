@@ -138,6 +138,7 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
 
   std::unique_ptr<runtime::Stepper> watcher;
   std::unique_ptr<runtime::Stepper> reporter;
+  std::unique_ptr<runtime::Stepper> teller;
   std::unique_ptr<runtime::Stepper> ender;  // a controller that hangs does not hold it up
   group.add({"session",
              [&] {
@@ -151,6 +152,8 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
                });
                reporter = std::make_unique<runtime::Stepper>(
                    "report", [&](TimePoint now) { return session.report_step(now); });
+               teller = std::make_unique<runtime::Stepper>(
+                   "outcomes", [&](TimePoint now) { return session.outcome_step(now); });
                ender = std::make_unique<runtime::Stepper>("end", [&](TimePoint now) {
                  publisher.tick(now);
                  session_log.look(now);
@@ -163,6 +166,7 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
                // The last word to the controller: nothing is in flight, everything is free.
                static_cast<void>(session.leave(Deadline::after(clock.now(), seconds(2))));
                ender->stop();
+               teller->stop();
                reporter->stop();
                watcher->stop();
              }});

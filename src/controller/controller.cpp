@@ -110,7 +110,10 @@ Controller::Controller(std::shared_ptr<const config::Config> config, ControllerI
       usage_(config_, deps_.management, deps_.clock),
       sessions_(worker_settings(*config_, identity_),
                 {deps_.pool, deps_.registry, deps_.coordination, deps_.crypto, shared_, deps_.clock,
-                 usage_}),
+                 usage_,
+                 [this](const ports::OutcomeBatch& batch, Deadline deadline) {
+                   return take_outcomes(batch, deadline);
+                 }}),
       health_(health_settings(*config_, identity_), config_,
               {deps_.pool, deps_.registry, deps_.clock}),
       extraction_(config_, deps_.pool, deps_.clock),
@@ -191,6 +194,16 @@ TimePoint Controller::step_ownership(TimePoint now) {
     deps_.events.emit(ports::Event::OwnershipLimited, {{"left_over", after.unplaced}});
   }
   return next;
+}
+
+Status Controller::take_outcomes(const ports::OutcomeBatch& batch, Deadline deadline) {
+  PP_TRY([[maybe_unused]] const Unit taken,
+         health_.take_traffic(batch.worker, batch.outcomes, deadline));
+  const WallTime now = deps_.clock.wall_now();
+  for (const ports::Outcome& outcome : batch.outcomes) {
+    decisions_.add({now - outcome.age, batch.worker, batch.routings[outcome.routing], outcome});
+  }
+  return ok();
 }
 
 std::vector<OwnedUpstream> Controller::owned_upstreams() const {

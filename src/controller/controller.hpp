@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "controller/decision_ring.hpp"
 #include "controller/extraction.hpp"
 #include "controller/health.hpp"
 #include "controller/ownership.hpp"
@@ -82,6 +83,7 @@ class Controller final : public ports::Readings {
   [[nodiscard]] std::vector<UpstreamId> upstream_ids() const;
   [[nodiscard]] ports::UpstreamReading upstream(const UpstreamId& id) const;
   [[nodiscard]] WorkerSessionCounters worker_counters() const { return sessions_.counters(); }
+  [[nodiscard]] std::vector<Decision> decisions() const { return decisions_.all(); }
   [[nodiscard]] UsageCounters usage_counters() const { return usage_.counters(); }
   [[nodiscard]] std::size_t clients_over_quota() const { return usage_.over_quota(); }
   [[nodiscard]] OwnershipCounters ownership_counters() const { return ownership_.counters(); }
@@ -97,6 +99,7 @@ class Controller final : public ports::Readings {
   TimePoint step_sweep(TimePoint now);
   TimePoint step_ownership(TimePoint now);
   [[nodiscard]] std::vector<OwnedUpstream> owned_upstreams() const;
+  Status take_outcomes(const ports::OutcomeBatch& batch, Deadline deadline);
   void report_fetch(const UpstreamId& upstream, const domain::FetchOutcome& outcome,
                     const std::string& detail);
 
@@ -107,6 +110,7 @@ class Controller final : public ports::Readings {
   std::vector<HashedClient> clients_;
   SharedSectionCell shared_;
   UsageService usage_;
+  DecisionRing decisions_;
   WorkerSessions sessions_;
   HealthService health_;
   ExtractionService extraction_;

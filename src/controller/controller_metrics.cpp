@@ -184,6 +184,15 @@ void register_metrics(Controller& controller, ports::Metrics& metrics) {
           &Health::conflicts);
   counter(metrics, "proxypool_check_lost_total", "Checks that no checker answered in time", health,
           &Health::lost);
+  const auto told = [&](std::string_view meaning, std::uint64_t Health::*member) {
+    metrics.counter_from("proxypool_outcomes_total",
+                         "Outcomes of traffic that workers told of, by what they meant",
+                         [health, member] { return static_cast<double>(health().*member); },
+                         {{"meaning", std::string(meaning)}});
+  };
+  told("success", &Health::traffic_successes);
+  told("failure", &Health::traffic_failures);
+  told("ignored", &Health::traffic_ignored);
   metrics.gauge_from("proxypool_checks_in_flight", "Checks given out and not yet answered",
                      [&] { return static_cast<double>(controller.health_counters().in_flight); });
   metrics.gauge_from("proxypool_checkers_connected", "Checkers with an open task stream",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/health_policy.hpp"
 #include "proxypool/base/assert.hpp"
 #include "proxypool/domain/health/reducer.hpp"
 
@@ -17,31 +18,12 @@ Error stale() {
   return {ErrorCode::Stale, Origin::Client, "the session was replaced; register again"};
 }
 
-const config::CheckConfig& check_of(const config::Config& config, const UpstreamId& upstream) {
-  const auto found = std::find_if(config.upstreams.begin(), config.upstreams.end(),
-                                  [&](const auto& entry) { return entry.id == upstream; });
-  return found == config.upstreams.end() ? config.check : found->check;
-}
-
-milliseconds ms(nanoseconds duration) {
-  return std::chrono::duration_cast<milliseconds>(duration);
-}
-
-domain::HealthPolicy policy_of(const config::CheckConfig& check) {
-  domain::HealthPolicy policy;
-  policy.interval = ms(check.basic.interval);
-  policy.recheck_interval = std::min(policy.recheck_interval, policy.interval);
-  policy.failure_threshold = check.basic.failure_threshold;
-  policy.success_threshold = check.basic.success_threshold;
-  return policy;
-}
-
 milliseconds longest_probe(const config::Config& config) {
   nanoseconds longest = config.check.basic.timeout;
   for (const auto& upstream : config.upstreams) {
     longest = std::max(longest, upstream.check.basic.timeout);
   }
-  return ms(longest);
+  return std::chrono::duration_cast<milliseconds>(longest);
 }
 
 domain::CheckTask task_for(const config::Config& config, ports::DueCheck due) {
@@ -53,7 +35,7 @@ domain::CheckTask task_for(const config::Config& config, ports::DueCheck due) {
   task.credential = std::move(due.credential);
   task.target_host = basic.target.host;
   task.target_port = basic.target.port;
-  task.timeout = ms(basic.timeout);
+  task.timeout = std::chrono::duration_cast<milliseconds>(basic.timeout);
   return task;
 }
 

@@ -54,7 +54,10 @@ struct HealthCounters {
   std::uint64_t conflicts = 0;  // the proxy changed meanwhile; reduced again
   std::uint64_t lost = 0;       // not answered within the lease
   std::uint64_t in_flight = 0;
-  std::uint64_t checkers = 0;  // with an open stream
+  std::uint64_t checkers = 0;           // with an open stream
+  std::uint64_t traffic_successes = 0;  // outcomes of workers that counted
+  std::uint64_t traffic_failures = 0;
+  std::uint64_t traffic_ignored = 0;  // neutral, late, or of a proxy that is not the worker's
 };
 
 class HealthService final : public ports::CheckerService {
@@ -74,6 +77,11 @@ class HealthService final : public ports::CheckerService {
       std::function<void()> wake, Deadline deadline) override;
   Status report_observations(const ports::ObservationReport& report, const ports::Peer& peer,
                              Deadline deadline) override;
+
+  // What a worker's traffic showed (ruling "Health defaults"): only under its own leases, in the
+  // order in which it happened.
+  Status take_traffic(const WorkerId& worker, std::vector<ports::Outcome> outcomes,
+                      Deadline deadline);
 
   TimePoint step(TimePoint now);
   [[nodiscard]] HealthCounters counters() const;

@@ -37,7 +37,36 @@ std::string canonical(const ports::RuntimeReport& report) {
   return bytes;
 }
 
+std::string canonical(const ports::OutcomeBatch& batch) {
+  std::string bytes;
+  append(bytes, batch.sequence);
+  append(bytes, batch.version.generation);
+  append(bytes, batch.version.counter);
+  for (const RoutingId& routing : batch.routings) {
+    append(bytes, routing.str().size());
+    bytes += routing.str();
+  }
+  for (const ports::Outcome& outcome : batch.outcomes) {
+    append(bytes, outcome.what.proxy.value());
+    append(bytes, outcome.lease_epoch.value());
+    append(bytes, outcome.routing);
+    append(bytes, outcome.request_id);
+    append(bytes, static_cast<std::uint64_t>(outcome.age.count()));
+    append(bytes, static_cast<std::uint64_t>(outcome.what.latency.count()));
+    append(bytes, outcome.what.status);
+    bytes += static_cast<char>(outcome.what.kind);
+    bytes += static_cast<char>(outcome.what.failure.phase);
+    bytes += static_cast<char>(outcome.what.failure.kind);
+    bytes += outcome.what.first_byte ? '\1' : '\0';
+  }
+  return bytes;
+}
+
 }  // namespace
+
+domain::ContentDigest digest_of(const ports::OutcomeBatch& batch, const ports::Crypto& crypto) {
+  return crypto.sha256(canonical(batch));
+}
 
 ports::ReportFence fence_of(const ports::RuntimeReport& report, const ports::Crypto& crypto) {
   ports::ReportFence fence;

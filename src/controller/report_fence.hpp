@@ -13,4 +13,8 @@ namespace proxypool::controller {
 [[nodiscard]] ports::ReportFence fence_of(const ports::RuntimeReport& report,
                                           const ports::Crypto& crypto);
 
+// Of all that a batch of outcomes says.
+[[nodiscard]] domain::ContentDigest digest_of(const ports::OutcomeBatch& batch,
+                                              const ports::Crypto& crypto);
+
 }  // namespace proxypool::controller

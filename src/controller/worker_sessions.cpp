@@ -63,6 +63,7 @@ class WorkerSessions::Session {
     TimePoint hold_back_until;  // young generation (C18)
     TimePoint last_extend;
     std::uint64_t report_sequence = 0;  // the last processed
+    domain::SequenceFence outcomes;
   };
 
   Session(ports::LeaseHolder holder, Epoch epoch) : holder_(std::move(holder)), epoch_(epoch) {}
@@ -323,6 +324,20 @@ ports::RuntimeAnswer WorkerSessions::answer_to(const ports::RuntimeReport& repor
   answer.over_quota = std::move(verdicts.over);
   answer.quota_resets_in = verdicts.resets_in;
   return answer;
+}
+
+Status WorkerSessions::report_outcomes(const ports::OutcomeBatch& batch,
+                                       const ports::Peer& /*peer*/, Deadline deadline) {
+  PP_TRY(const SessionPtr session, find(batch.worker, batch.session));
+  const domain::ContentDigest digest = digest_of(batch, deps_.crypto);
+  const auto verdict = session->with(
+      [&](const Session::Data& data) { return data.outcomes.judge(batch.sequence, digest); });
+  if (verdict == domain::SequenceVerdict::Replay) return ok();
+  if (verdict != domain::SequenceVerdict::Accept) return refused(domain::ReportVerdict::Stale);
+  // Not before it was taken: what a store refused may come again.
+  PP_TRY([[maybe_unused]] const Unit taken, deps_.take_outcomes(batch, deadline));
+  session->with([&](Session::Data& data) { data.outcomes.accept(batch.sequence, digest); });
+  return ok();
 }
 
 Status WorkerSessions::extend(Session& session, std::uint64_t report_sequence, TimePoint now,

@@ -65,6 +65,8 @@ struct WorkerSessionDeps {
   SharedSectionCell& shared;
   const Clock& clock;
   UsageService& usage;
+  // Takes outcomes that passed their fence.
+  std::function<Status(const ports::OutcomeBatch&, Deadline)> take_outcomes;
 };
 
 // What happened so far, for metrics and Admin.
@@ -97,6 +99,9 @@ class WorkerSessions final : public ports::WorkerService {
                      Deadline deadline) override;
   Result<ports::RuntimeAnswer> report_runtime(const ports::RuntimeReport& report,
                                               const ports::Peer& peer, Deadline deadline) override;
+
+  Status report_outcomes(const ports::OutcomeBatch& batch, const ports::Peer& peer,
+                         Deadline deadline) override;
 
   // Builds and hands over what is due. Answers when it wants to be called again.
   TimePoint step(TimePoint now);

@@ -158,6 +158,9 @@ void Gateway::show_gauges(ports::Metrics& metrics) {
     metrics.counter_from(name, help,
                          [common = common_, read] { return static_cast<double>(read(*common)); });
   };
+  counter("proxypool_gateway_outcomes_dropped_total",
+          "Outcomes of attempts that found no room on their way to the controller",
+          [](const Common& all) { return all.registry.outcome_rings().dropped(); });
   counter("proxypool_gateway_session_hits_total", "Requests whose session was known",
           [](const Common& all) { return all.sessions.numbers().hits; });
   counter("proxypool_gateway_session_misses_total", "Requests whose session was new or over",

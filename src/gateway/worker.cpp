@@ -32,6 +32,7 @@ Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
       authenticator_(common.verifier, asker_, common.settings.auth),
       access_log_(common.events, common.settings.access_log_one_in),
       usage_(common.registry.usage_sheets().sheet(index)),
+      outcomes_(common.registry.outcome_rings().ring(index)),
       asker_{loop_, [this](const CredentialKey& key,
                            Verifier::Verdict verdict) { on_verdict(key, verdict); }},
       patience_(loop_.timers(), *this),
@@ -330,6 +331,14 @@ Exchange* Worker::begin_exchange(ViewPin& view) {
   exchange->began = now();
   add(load_.requests, 1);
   return exchange;
+}
+
+void Worker::tell(const Exchange& x, domain::Failure failure, std::uint64_t request_id) noexcept {
+  if (x.routed == nullptr) return;
+  const ProxyEntry& proxy = x.allocation.proxy();
+  const domain::TrafficOutcome what{proxy.id, x.kind, failure, x.status, x.first_byte, x.latency};
+  if (!sampler_.wants(what, now())) return;
+  outcomes_.put({what, proxy.lease_epoch, x.routed, request_id, now()});
 }
 
 void Worker::open_account(Exchange& exchange) {

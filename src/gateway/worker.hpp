@@ -178,6 +178,8 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   // The session's proxy failed: it is bound to it no more. Whether that proxy had served it.
   [[nodiscard]] bool leave_session(Exchange& exchange);
   [[nodiscard]] domain::RetryPolicy retry_policy(const Exchange& exchange) const noexcept;
+  // How its attempt ended, for the controller. REQUIRES: its place is still held.
+  void tell(const Exchange& exchange, domain::Failure failure, std::uint64_t request_id) noexcept;
   // Its client pays for it from now on.
   void open_account(Exchange& exchange);
   // What it has moved since it was last counted.
@@ -254,6 +256,8 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   Authenticator authenticator_;
   AccessLog access_log_;
   UsageSheet& usage_;
+  OutcomeRing& outcomes_;
+  OutcomeSampler sampler_;
   Verifier::Asker asker_;
   std::optional<net::Acceptor> acceptor_;
   net::MemberTimer<&Worker::begin_to_accept> patience_;

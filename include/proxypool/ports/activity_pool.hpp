@@ -103,6 +103,8 @@ struct HealthRow {
   domain::ProxyState state = domain::ProxyState::Fetched;
   HealthRecord record;
   std::uint64_t revision = 0;
+  WorkerId owner{};  // empty: nobody holds it
+  Epoch lease_epoch{};
 };
 
 struct HealthWrite {

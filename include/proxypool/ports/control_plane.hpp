@@ -26,6 +26,7 @@
 #include "proxypool/domain/client/usage.hpp"
 #include "proxypool/domain/cluster/snapshot.hpp"
 #include "proxypool/domain/health/observation.hpp"
+#include "proxypool/domain/traffic/outcome.hpp"
 
 namespace proxypool::ports {
 
@@ -124,11 +125,32 @@ struct RuntimeReport {
 
 struct RuntimeAnswer {
   std::uint64_t accepted_sequence = 0;
-  std::vector<ProxyId> revoke;  // only speeds up what a push says anyway
-  std::uint64_t kept_usage = 0;  // every batch of this instance up to that number is kept
+  std::vector<ProxyId> revoke;           // only speeds up what a push says anyway
+  std::uint64_t kept_usage = 0;          // every batch of this instance up to that number is kept
   std::vector<ClientName> over_quota{};  // all of them; they begin nothing until the day ends
   milliseconds quota_resets_in{0};       // when it does
 };
+
+// How one attempt through a proxy ended, as a worker tells it.
+struct Outcome {
+  domain::TrafficOutcome what;
+  Epoch lease_epoch;          // of the lease that it had on the proxy
+  std::uint32_t routing = 0;  // in OutcomeBatch::routings
+  std::uint64_t request_id = 0;
+  milliseconds age{0};  // since it happened, when the batch was made
+};
+
+// Sent again unchanged when its answer was lost; sequences count 1, 2, 3 … within the session.
+struct OutcomeBatch {
+  WorkerId worker;
+  SessionId session;
+  std::uint64_t sequence = 0;
+  domain::SnapshotVersion version;  // that the worker had acknowledged when it made the batch
+  std::vector<RoutingId> routings;
+  std::vector<Outcome> outcomes;
+};
+
+inline constexpr std::size_t kOutcomesMax = 512;  // in one batch
 
 struct RegisterCheckerRequest {
   std::string cluster_id;
@@ -177,6 +199,7 @@ class WorkerControl {
       const std::optional<domain::SnapshotVersion>& held) = 0;
   virtual Status acknowledge(const SnapshotAck& ack, Deadline deadline) = 0;
   virtual Result<RuntimeAnswer> report_runtime(const RuntimeReport& report, Deadline deadline) = 0;
+  virtual Status report_outcomes(const OutcomeBatch& batch, Deadline deadline) = 0;
 };
 
 class CheckerControl {
@@ -224,6 +247,9 @@ class WorkerService {
   virtual Status acknowledge(const SnapshotAck& ack, const Peer& peer, Deadline deadline) = 0;
   virtual Result<RuntimeAnswer> report_runtime(const RuntimeReport& report, const Peer& peer,
                                                Deadline deadline) = 0;
+  // A batch counts once. Conflict: its sequence was used with another content, or is too old.
+  virtual Status report_outcomes(const OutcomeBatch& batch, const Peer& peer,
+                                 Deadline deadline) = 0;
 };
 
 class CheckerService {

@@ -290,6 +290,20 @@ class GrpcWorkerControl final : public ports::WorkerControl {
     return decode(out);
   }
 
+  // One batch a call: it is confirmed as a whole or sent again.
+  Status report_outcomes(const ports::OutcomeBatch& batch, Deadline deadline) override {
+    return calls_
+        .call<v1::OutcomeBatch, v1::ReportOutcomesResponse>(
+            batch, deadline,
+            [this](auto* context, const auto& in, auto* answer) {
+              const auto writer = stub_->ReportOutcomes(context, answer);
+              // What went wrong is in the status.
+              if (writer->Write(in)) writer->WritesDone();
+              return writer->Finish();
+            })
+        .transform([](auto&&) { return Unit{}; });
+  }
+
  private:
   Calls calls_;
   std::unique_ptr<v1::WorkerControlPlane::Stub> stub_;

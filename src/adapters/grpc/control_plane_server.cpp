@@ -194,6 +194,41 @@ class RefusedStream final : public grpc::ServerWriteReactor<Wire> {
   void OnDone() override { delete this; }
 };
 
+// A client stream of batches: each is handed over, and read on, only when the one before is done.
+class OutcomeReader final : public grpc::ServerReadReactor<v1::OutcomeBatch> {
+ public:
+  OutcomeReader(const Common& common, ports::WorkerService& service, ports::Peer peer,
+                Deadline deadline, v1::ReportOutcomesResponse* out)
+      : common_(common), service_(service), peer_(std::move(peer)), deadline_(deadline), out_(out) {
+    StartRead(&batch_);
+  }
+
+  void OnReadDone(bool received) override {
+    if (!received) return Finish(grpc::Status::OK);
+    submit(
+        common_.options.executor, [this] { take(); }, [this] { Finish(to_status(overloaded())); });
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void take() {
+    const auto batch = decode(batch_);
+    const Status taken =
+        batch ? service_.report_outcomes(*batch, peer_, deadline_) : Status(batch.error());
+    if (!taken) return Finish(to_status(taken.error()));
+    out_->set_accepted_sequence(batch->sequence);
+    batch_.Clear();
+    StartRead(&batch_);
+  }
+
+  const Common& common_;
+  ports::WorkerService& service_;
+  const ports::Peer peer_;
+  const Deadline deadline_;
+  v1::ReportOutcomesResponse* const out_;
+  v1::OutcomeBatch batch_;
+};
+
 class WorkerEndpoint final : public v1::WorkerControlPlane::CallbackService {
  public:
   WorkerEndpoint(const Common& common, ports::WorkerService& service)
@@ -217,6 +252,11 @@ class WorkerEndpoint final : public v1::WorkerControlPlane::CallbackService {
                                           const v1::ReportRuntimeRequest* in,
                                           v1::ReportRuntimeResponse* out) override {
     return serve(common_, context, service_, &ports::WorkerService::report_runtime, in, out);
+  }
+  grpc::ServerReadReactor<v1::OutcomeBatch>* ReportOutcomes(
+      CallbackServerContext* context, v1::ReportOutcomesResponse* out) override {
+    return new OutcomeReader(common_, service_, peer_of(*context), common_.deadline_of(*context),
+                             out);
   }
   grpc::ServerWriteReactor<v1::SnapshotEvent>* WatchSnapshots(
       CallbackServerContext* context, const v1::WatchSnapshotsRequest* in) override {

@@ -1,7 +1,7 @@
 // The controller's gRPC server: WorkerService and CheckerService behind the control-plane contract.
 //
 // Handlers decode, hand over to the executor, and encode the answer; no service is called on a
-// thread of gRPC. ReportOutcomes answers UNIMPLEMENTED in this release.
+// thread of gRPC.
 //
 // Thread rule: any thread.
 // Limits:      `message_bytes_max` a received message (RESOURCE_EXHAUSTED), and

@@ -205,8 +205,8 @@ Result<ports::RuntimeReport> decode(const v1::ReportRuntimeRequest& wire) {
     value.counts.push_back({ProxyId(counter.proxy_id()), Epoch(counter.lease_epoch()),
                             counter.active(), counter.reserved(), counter.draining()});
   }
-  PP_TRY([[maybe_unused]] Unit few, check_count(size_of(wire.usage_size()),
-                                                domain::kUsageBatchClientsMax, "usage entries"));
+  PP_TRY([[maybe_unused]] Unit few,
+         check_count(size_of(wire.usage_size()), domain::kUsageBatchClientsMax, "usage entries"));
   value.usage.number = wire.usage_number();
   if (value.usage.number == 0 && wire.usage_size() != 0) return refused("usage has no number");
   value.usage.clients.reserve(size_of(wire.usage_size()));
@@ -232,6 +232,61 @@ Result<ports::RuntimeAnswer> decode(const v1::ReportRuntimeResponse& wire) {
   }
   value.kept_usage = wire.kept_usage_number();
   value.quota_resets_in = milliseconds(wire.quota_resets_in_ms());
+  return value;
+}
+
+void encode(const ports::OutcomeBatch& value, v1::OutcomeBatch& wire) {
+  wire.set_worker_id(value.worker.str());
+  wire.set_session_id(value.session.str());
+  wire.set_sequence(value.sequence);
+  encode(value.version, *wire.mutable_version());
+  for (const RoutingId& routing : value.routings) wire.add_routings(routing.str());
+  for (const ports::Outcome& outcome : value.outcomes) {
+    auto* out = wire.add_outcomes();
+    out->set_proxy_id(outcome.what.proxy.value());
+    out->set_lease_epoch(outcome.lease_epoch.value());
+    out->set_routing(outcome.routing);
+    out->set_phase(static_cast<v1::Phase>(to_wire(outcome.what.failure.phase)));
+    out->set_kind(static_cast<v1::FailureKind>(to_wire(outcome.what.failure.kind)));
+    out->set_latency_ms(to_wire_ms(outcome.what.latency));
+    out->set_status(outcome.what.status);
+    out->set_request(static_cast<v1::RequestKind>(to_wire(outcome.what.kind)));
+    out->set_first_byte(outcome.what.first_byte);
+    out->set_request_id(outcome.request_id);
+    out->set_age_ms(to_wire_ms(outcome.age));
+  }
+}
+
+Result<ports::OutcomeBatch> decode(v1::OutcomeBatch& wire) {
+  PP_TRY(
+      [[maybe_unused]] Unit valid,
+      first_error({check_session(wire, wire.worker_id(), "worker_id"),
+                   check_count(size_of(wire.outcomes_size()), ports::kOutcomesMax, "outcomes"),
+                   check_count(size_of(wire.routings_size()), ports::kOutcomesMax, "routings")}));
+  if (wire.sequence() == 0) return refused("sequence is missing");
+  ports::OutcomeBatch value;
+  value.worker = WorkerId(wire.worker_id());
+  value.session = SessionId(wire.session_id());
+  value.sequence = wire.sequence();
+  value.version = decode(wire.version());
+  for (auto& routing : *wire.mutable_routings()) value.routings.emplace_back(std::move(routing));
+  for (const auto& in : wire.outcomes()) {
+    ports::Outcome outcome;
+    outcome.what.proxy = ProxyId(in.proxy_id());
+    PP_TRY(outcome.what.kind, from_wire<domain::RequestKind>(in.request()));
+    PP_TRY(outcome.what.failure.phase, from_wire<domain::Phase>(in.phase()));
+    PP_TRY(outcome.what.failure.kind, from_wire<domain::FailureKind>(in.kind()));
+    if (in.status() > 999) return refused("a status above 999");
+    outcome.what.status = static_cast<std::uint16_t>(in.status());
+    outcome.what.first_byte = in.first_byte();
+    outcome.what.latency = milliseconds(in.latency_ms());
+    outcome.lease_epoch = Epoch(in.lease_epoch());
+    if (in.routing() >= value.routings.size()) return refused("an outcome of no routing");
+    outcome.routing = in.routing();
+    outcome.request_id = in.request_id();
+    outcome.age = milliseconds(in.age_ms());
+    value.outcomes.push_back(outcome);
+  }
   return value;
 }
 

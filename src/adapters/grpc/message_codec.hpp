@@ -44,6 +44,9 @@ Result<ports::RuntimeReport> decode(const v1::ReportRuntimeRequest& wire);
 void encode(const ports::RuntimeAnswer& value, v1::ReportRuntimeResponse& wire);
 Result<ports::RuntimeAnswer> decode(const v1::ReportRuntimeResponse& wire);
 
+void encode(const ports::OutcomeBatch& value, v1::OutcomeBatch& wire);
+Result<ports::OutcomeBatch> decode(v1::OutcomeBatch& wire);
+
 void encode(const ports::RegisterCheckerRequest& value, v1::RegisterCheckerRequest& wire);
 Result<ports::RegisterCheckerRequest> decode(const v1::RegisterCheckerRequest& wire);
 void encode(const ports::RegisterCheckerAnswer& value, v1::RegisterCheckerResponse& wire);

@@ -25,6 +25,7 @@ namespace proxypool::controlplane::v1 {
 class AcknowledgeSnapshotRequest;
 class CheckTaskBatch;
 class Client;
+class OutcomeBatch;
 class Policy;
 class ProxyCredential;
 class RegisterCheckerRequest;

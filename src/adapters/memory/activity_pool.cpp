@@ -384,7 +384,8 @@ Result<std::vector<ports::HealthRow>> MemoryPool::read_health(const std::vector<
     for (const ProxyId id : ids) {
       const Row* row = state.table.find(id);
       if (!row) continue;
-      rows.push_back({id, row->proxy.upstream, row->proxy.state, row->health, row->revision});
+      rows.push_back({id, row->proxy.upstream, row->proxy.state, row->health, row->revision,
+                      row->holder.worker, row->lease_epoch});
     }
     return rows;
   });

@@ -77,7 +77,7 @@ RoutingRuntime* ProxyRegistry::routing(const RoutingId& id) {
   const auto found = routings_.find(id);
   if (found != routings_.end()) return found->second.get();
   if (routings_.size() >= kNamesMax) return nullptr;
-  return routings_.emplace(id, std::make_unique<RoutingRuntime>()).first->second.get();
+  return routings_.emplace(id, std::make_unique<RoutingRuntime>(id)).first->second.get();
 }
 
 domain::ClientUse* ProxyRegistry::client(const ClientName& name) {

@@ -28,6 +28,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/dispatch/outcome_ring.hpp"
 #include "gateway/dispatch/proxy_entry.hpp"
 #include "gateway/dispatch/usage_sheet.hpp"
 #include "proxypool/base/id.hpp"
@@ -76,6 +77,9 @@ struct UpstreamRuntime {
 
 // One routing on this worker. Lives as long as the registry.
 struct RoutingRuntime {
+  explicit RoutingRuntime(RoutingId name = {}) : id(std::move(name)) {}
+
+  const RoutingId id;
   domain::StrategyTurn turn;
   std::atomic<std::uint32_t> in_flight{0};  // kept while the routing has a maximum
   std::atomic<bool> turned_away{false};     // somebody met that maximum
@@ -115,6 +119,8 @@ class ProxyRegistry {
     return TimePoint(nanoseconds(valid_until_.load(std::memory_order_acquire)));
   }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
+  // Where serving threads tell how attempts ended.
+  [[nodiscard]] OutcomeRings& outcome_rings() noexcept { return outcome_rings_; }
   // Clients whose quota is used up, as the controller last said.
   [[nodiscard]] std::size_t clients_over_quota() const noexcept {
     return over_quota_count_.load(std::memory_order_relaxed);
@@ -182,6 +188,7 @@ class ProxyRegistry {
   std::vector<domain::ClientUse*> over_quota_;
   std::atomic<std::size_t> over_quota_count_{0};
   UsageSheets usage_sheets_;
+  OutcomeRings outcome_rings_;
 };
 
 }  // namespace proxypool::gateway

@@ -238,7 +238,10 @@ void Connection::refuse(domain::Refusal refusal, domain::FailureKind kind, std::
 
 void Connection::release(domain::Failure failure) {
   Allocation& allocation = exchange_->allocation;
-  if (allocation.held()) allocation.release(failure, worker_.now());
+  if (allocation.held()) {
+    worker_.tell(*exchange_, failure, request_id_);
+    allocation.release(failure, worker_.now());
+  }
   exchange_->active = false;
 }
 

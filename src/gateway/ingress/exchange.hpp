@@ -49,8 +49,8 @@ struct Exchange {
   std::uint16_t status = 0;
   std::uint32_t client = 0;  // index in the view
   std::uint64_t client_tag = 0;
-  std::shared_ptr<const Asked> asked;  // null: nothing in particular
-  domain::ClientUse* use = nullptr;    // its client counts it
+  std::shared_ptr<const Asked> asked;    // null: nothing in particular
+  domain::ClientUse* use = nullptr;      // its client counts it
   domain::ClientUse* account = nullptr;  // who pays for its bytes; null: nobody
   domain::Usage accounted;               // of them, so far
   SessionName session;
@@ -61,6 +61,8 @@ struct Exchange {
 
   ViewPin* view = nullptr;  // until the commit point: attempts stay within one view (R6)
   const View::Routing* routing = nullptr;  // of the view
+  const RoutingRuntime* routed = nullptr;  // the same for as long as the process lives
+  milliseconds latency{0};                 // from the attempt's beginning to its answer's head
   ExcludedProxies tried;
   ProxyId last_tried;
   Allocation allocation;

@@ -269,6 +269,44 @@ Result<ports::RuntimeAnswer> Session::send(ports::RuntimeReport& report, Deadlin
   return answer;
 }
 
+TimePoint Session::outcome_step(TimePoint now) {
+  constexpr milliseconds kIdle{500};
+  constexpr int kTriesMax = 3;  // then the news is old
+  auto& [batch, sequence, own, tries] = telling_;
+  domain::SnapshotVersion version;
+  const auto session = state_.with([&](const State& state) -> std::optional<SessionId> {
+    if (!state.answer || state.left) return std::nullopt;
+    version = state.acknowledged;
+    return state.answer->session;
+  });
+  if (!session) return now + kIdle;
+  const auto forget = [&](std::uint64_t SessionCounters::*as) {
+    state_.with([&](State& state) { state.status.counters.*as += batch.outcomes.size(); });
+    batch = {};
+  };
+  if (own != *session) {
+    // What an older session was told, or not, is not known there.
+    forget(&SessionCounters::outcomes_lost);
+    own = *session;
+    sequence = 0;
+  }
+  if (batch.outcomes.empty()) {
+    batch = {settings_.worker, own, sequence + 1, version, {}, {}};
+    sink_.take_outcomes(batch, ports::kOutcomesMax, now);
+    if (batch.outcomes.empty()) return now + kIdle;
+    sequence = batch.sequence;
+    tries = 0;
+  }
+  const bool full = batch.outcomes.size() == ports::kOutcomesMax;
+  const Status told = control_.report_outcomes(batch, Deadline::after(now, settings_.call_timeout));
+  if (told) {
+    forget(&SessionCounters::outcomes_told);
+    return full ? now : now + kIdle;
+  }
+  if (++tries == kTriesMax || !told.error().retryable) forget(&SessionCounters::outcomes_lost);
+  return now + kIdle;
+}
+
 Status Session::leave(Deadline deadline) {
   ports::RuntimeReport report;
   report.worker = settings_.worker;

@@ -1,14 +1,16 @@
 // The worker's session with the controller (GW-50): register, watch, verify, apply, acknowledge,
 // report; and again with backoff when anything of it breaks.
 //
-// Two step services share one state: the watcher follows the stream, the reporter sends what is in
-// flight. Neither is ever on a serving thread. Serving goes on from the last view until its
-// validity ends (GW-51); the session only moves that end.
+// Three step services share one state: the watcher follows the stream, the reporter sends what is
+// in flight, a third one tells how attempts ended and holds up neither. None of them is ever on a
+// serving thread. Serving goes on from the last view until its validity ends (GW-51); the session
+// only moves that end.
 //
 // The worker counts its lease from the moment at which it sent the report that a push names, so it
 // stops before the controller gives its proxies to anybody else (CP-9).
 //
-// Thread rule: watch_step() one thread, report_step() one thread, everything else any thread.
+// Thread rule: watch_step(), report_step() and outcome_step() one thread each, everything else any
+//              thread.
 // Limits:      reports of the last 128 sequences are remembered; a push that names an older one
 //              counts from the registration.
 #pragma once
@@ -54,6 +56,8 @@ struct SessionCounters {
   std::uint64_t extends = 0;
   std::uint64_t reports = 0;
   std::uint64_t failures = 0;  // calls and streams that ended with an error
+  std::uint64_t outcomes_told = 0;
+  std::uint64_t outcomes_lost = 0;  // taken from the rings, and never confirmed
 };
 
 struct SessionStatus {
@@ -76,6 +80,9 @@ class Session {
   TimePoint watch_step(TimePoint now);
   // Sends a report when one is due.
   TimePoint report_step(TimePoint now);
+
+  // Tells how attempts ended. A batch whose answer was lost goes again, unchanged, a few times.
+  TimePoint outcome_step(TimePoint now);
 
   // From now on the controller gives this worker nothing new.
   void drain();
@@ -129,6 +136,13 @@ class Session {
   // Of the reporter alone.
   TimePoint next_report_;
   Guarded<UsageReporter> usage_;
+  // Of outcome_step() alone.
+  struct {
+    ports::OutcomeBatch batch;  // without outcomes: there is none
+    std::uint64_t sequence = 0;
+    SessionId session;
+    int tries = 0;
+  } telling_;
 };
 
 }  // namespace proxypool::gateway

@@ -51,6 +51,11 @@ void register_metrics(const Session& session, ViewSink& views, const Clock& cloc
                        "Time spent on snapshots, from their arrival to their use", [&session] {
                          return static_cast<double>(session.status().counters.apply_ns) * 1e-9;
                        });
+  counter("proxypool_session_outcomes_told_total", "Outcomes of attempts that the controller took",
+          &SessionCounters::outcomes_told);
+  counter("proxypool_session_outcomes_lost_total",
+          "Outcomes of attempts that were never confirmed by the controller",
+          &SessionCounters::outcomes_lost);
   metrics.gauge_from("proxypool_snapshot_version", "Counter of the snapshot that is served",
                      [&session] {
                        const auto version = session.status().version;

@@ -1,5 +1,7 @@
 #include "gateway/snapshot/view_publisher.hpp"
 
+#include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -114,6 +116,18 @@ void ViewPublisher::usage(const EachUsage& each) {
 void ViewPublisher::over_quota(const std::vector<ClientName>& clients, TimePoint until) {
   const bool more = state_.with([&](State&) { return needs_.registry.over_quota(clients, until); });
   if (more) needs_.end_over_quota();
+}
+
+void ViewPublisher::take_outcomes(ports::OutcomeBatch& batch, std::size_t most, TimePoint now) {
+  std::unordered_map<const RoutingRuntime*, std::uint32_t> routings;
+  needs_.registry.outcome_rings().take(most, [&](const OutcomeRecord& record) {
+    const auto next = static_cast<std::uint32_t>(batch.routings.size());
+    const auto [place, fresh] = routings.try_emplace(record.routing, next);
+    if (fresh) batch.routings.push_back(record.routing->id);
+    const auto age = std::chrono::duration_cast<milliseconds>(now - record.at);
+    batch.outcomes.push_back({record.what, record.lease_epoch, place->second, record.request_id,
+                              std::max(age, milliseconds{0})});
+  });
 }
 
 std::optional<HeldView> ViewPublisher::held() {

@@ -29,7 +29,7 @@ struct PublisherNeeds {
   std::function<void(std::vector<ProxyId> lost, TimePoint at)> end_tunnels_of;
   std::function<void(TimePoint at)> end_all_tunnels;
   std::function<void(milliseconds)> pause;  // waits; called by apply() between looks
-  std::function<void()> end_over_quota{};     // tunnels of clients without quota
+  std::function<void()> end_over_quota{};   // tunnels of clients without quota
 };
 
 class ViewPublisher final : public ViewSink {
@@ -43,6 +43,7 @@ class ViewPublisher final : public ViewSink {
   std::vector<ports::ProxyCount> counts() override;
   void usage(const EachUsage& each) override;
   void over_quota(const std::vector<ClientName>& clients, TimePoint until) override;
+  void take_outcomes(ports::OutcomeBatch& batch, std::size_t most, TimePoint now) override;
   std::optional<HeldView> held() override;
 
   // Ends the tunnels of a lease that ended; call it a few times a second.

@@ -53,6 +53,8 @@ class ViewSink {
   // These clients, and no others, have used up their quota until then: they begin nothing, and
   // their tunnels end.
   virtual void over_quota(const std::vector<ClientName>& clients, TimePoint until) = 0;
+  // How attempts ended since the last call, at most so many: into a batch that has none.
+  virtual void take_outcomes(ports::OutcomeBatch& batch, std::size_t most, TimePoint now) = 0;
   // The last view, valid or not.
   virtual std::optional<HeldView> held() = 0;
 };

@@ -79,6 +79,7 @@ void Connection::attempt(const net::RequestHead& head) {
   Exchange& x = *exchange_;
   x.attempt_began = worker_.now();
   x.answer_started = x.reused = false;
+  x.status = 0;
   if (!x.allocation.held() && !place(head)) return;
   connect(head);
 }
@@ -104,6 +105,7 @@ void Connection::connect(const net::RequestHead& head) {
   }
   const ProxyEntry& proxy = x.allocation.proxy();
   x.last_tried = proxy.id;
+  x.routed = x.routing->runtime;
   if (x.note != nullptr) {
     x.note->routing = x.routing->id.str();
     x.note->upstream = proxy.upstream->str();
@@ -370,6 +372,7 @@ void Connection::on_answer(const net::ResponseHead& head) {
     pass_interim(head);
   } else {
     x.status = static_cast<std::uint16_t>(head.status());
+    x.latency = std::chrono::duration_cast<milliseconds>(worker_.now() - x.attempt_began);
     if (x.kind == domain::RequestKind::Connect && head.framing() != net::Framing::Tunnel) {
       const bool credentials = head.status() == 407;
       return fail(

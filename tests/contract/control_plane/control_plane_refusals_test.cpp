@@ -86,8 +86,14 @@ TEST_F(ControlPlane, StrangeMessagesAreRefused) {
     grpc::ClientContext context;
     v1::ReportOutcomesResponse answer;
     const auto writer = stub->ReportOutcomes(&context, &answer);
+    v1::OutcomeBatch batch;
+    batch.set_worker_id("gw-1");
+    batch.set_session_id("s-1");
+    batch.set_sequence(1);
+    batch.add_outcomes()->set_phase(static_cast<v1::Phase>(99));
+    EXPECT_TRUE(writer->Write(batch));
     writer->WritesDone();
-    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   }
 }
 

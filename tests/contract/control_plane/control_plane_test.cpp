@@ -228,5 +228,55 @@ TEST_F(ControlPlane, ASlowReaderGetsTheNewestPushAndNotEveryPush) {
   EXPECT_EQ(std::get<ports::FullPush>(*second).snapshot->version.counter, 200U);
 }
 
+TEST_F(ControlPlane, OutcomesArriveAndAStaleSessionIsSaid) {  // CP-7
+  const auto control = worker();
+  ASSERT_TRUE(control->register_worker(registration(), in(kPatience)));
+  ports::OutcomeBatch batch;
+  batch.worker = WorkerId("gw-1");
+  batch.session = SessionId("s-1");
+  batch.sequence = 3;
+  batch.version = {6, 7};
+  batch.routings = {RoutingId("a"), RoutingId("b")};
+  for (std::uint64_t i = 1; i <= ports::kOutcomesMax; ++i) {
+    ports::Outcome outcome;
+    outcome.what = {ProxyId(i),
+                    domain::RequestKind::Connect,
+                    {domain::Phase::ProxyHandshake, domain::FailureKind::AuthRejected},
+                    407,
+                    false,
+                    milliseconds(12)};
+    outcome.lease_epoch = Epoch(9);
+    outcome.routing = static_cast<std::uint32_t>(i % 2);
+    outcome.request_id = i << 40U;
+    outcome.age = milliseconds(250);
+    batch.outcomes.push_back(outcome);
+  }
+  const auto told = control->report_outcomes(batch, in(kPatience));
+  ASSERT_TRUE(told) << told.error().message;
+  ASSERT_TRUE(workers_.last_outcomes);
+  const auto& got = *workers_.last_outcomes;
+  EXPECT_EQ(got.sequence, 3U);
+  EXPECT_EQ(got.version, batch.version);
+  EXPECT_EQ(got.routings, batch.routings);
+  ASSERT_EQ(got.outcomes.size(), batch.outcomes.size());
+  const ports::Outcome& last = got.outcomes.back();
+  EXPECT_EQ(last.what.proxy, ProxyId(ports::kOutcomesMax));
+  EXPECT_EQ(last.what.kind, domain::RequestKind::Connect);
+  EXPECT_EQ(last.what.failure, batch.outcomes.back().what.failure);
+  EXPECT_EQ(last.what.status, 407);
+  EXPECT_EQ(last.what.latency, milliseconds(12));
+  EXPECT_EQ(last.lease_epoch, Epoch(9));
+  EXPECT_EQ(last.request_id, batch.outcomes.back().request_id);
+  EXPECT_EQ(last.age, milliseconds(250));
+  batch.session = SessionId("s-0");
+  const auto stale = control->report_outcomes(batch, in(kPatience));
+  ASSERT_FALSE(stale);
+  EXPECT_EQ(stale.error().code, ErrorCode::Stale);
+  batch.outcomes.resize(ports::kOutcomesMax + 1);
+  const auto many = control->report_outcomes(batch, in(kPatience));
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().code, ErrorCode::InvalidArgument);
+}
+
 }  // namespace
 }  // namespace proxypool::rpc

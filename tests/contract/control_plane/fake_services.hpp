@@ -109,6 +109,13 @@ class FakeWorkers final : public ports::WorkerService {
     return ports::RuntimeAnswer{report.sequence, {ProxyId(77)}};
   }
 
+  Status report_outcomes(const ports::OutcomeBatch& batch, const ports::Peer& /*peer*/,
+                         Deadline /*deadline*/) override {
+    if (batch.session.str() != "s-" + std::to_string(sessions.load())) return stale();
+    last_outcomes = batch;
+    return ok();
+  }
+
   // The open stream's mailbox; waits until there is one.
   std::shared_ptr<PushBox> box() {
     await([&] { return current_box() != nullptr; });
@@ -123,6 +130,7 @@ class FakeWorkers final : public ports::WorkerService {
   std::optional<domain::SnapshotVersion> last_held;
   std::optional<ports::SnapshotAck> last_ack;
   std::optional<ports::RuntimeReport> last_report;
+  std::optional<ports::OutcomeBatch> last_outcomes;
 
  private:
   std::shared_ptr<PushBox> current_box() {

@@ -38,7 +38,14 @@ class WorkerSessionsTest : public contract::PoolSteps<Stores> {
     usage_ = std::make_unique<UsageService>(config, fixture_.management(), fixture_.clock());
     sessions_ = std::make_unique<WorkerSessions>(
         settings, WorkerSessionDeps{fixture_.pool(), fixture_.registry(), fixture_.coordination(),
-                                    fixture_.crypto(), shared_, fixture_.clock(), *usage_});
+                                    fixture_.crypto(), shared_, fixture_.clock(), *usage_,
+                                    [this](const ports::OutcomeBatch& batch, Deadline) -> Status {
+                                      if (outcomes_refused_) {
+                                        return Error{ErrorCode::Unavailable, Origin::Store, "away"};
+                                      }
+                                      outcomes_.push_back(batch);
+                                      return ok();
+                                    }});
   }
   void restart() {
     sessions_.reset();
@@ -155,6 +162,8 @@ class WorkerSessionsTest : public contract::PoolSteps<Stores> {
   std::unique_ptr<UsageService> usage_;
   std::unique_ptr<WorkerSessions> sessions_;
   domain::UsageBatch moved_;  // what the next reports carry
+  std::vector<ports::OutcomeBatch> outcomes_;
+  bool outcomes_refused_ = false;
   ports::RuntimeReport last_report_;
   int wakes_ = 0;
 };
@@ -511,6 +520,33 @@ TEST_F(WorkerSessionsTest, TheFinalReportBringsTheLastUsage) {  // GW-14
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->kept_usage, 1U);
   EXPECT_EQ(usage_->reading(ClientName("ann"), Deadline{})->value().today.bytes(), 5U);
+}
+
+TEST_F(WorkerSessionsTest, ABatchOfOutcomesCountsOnceAndInItsSession) {  // CP-7
+  Worker worker = serving(1);
+  ports::OutcomeBatch batch;
+  batch.worker = worker.holder.worker;
+  batch.session = worker.holder.session;
+  batch.sequence = 1;
+  batch.routings = {RoutingId("r")};
+  batch.outcomes.resize(2);
+  outcomes_refused_ = true;
+  EXPECT_FALSE(sessions_->report_outcomes(batch, {}, Deadline{})) << "the store is away";
+  outcomes_refused_ = false;
+  EXPECT_TRUE(sessions_->report_outcomes(batch, {}, Deadline{}));
+  EXPECT_TRUE(sessions_->report_outcomes(batch, {}, Deadline{})) << "the answer was lost";
+  EXPECT_EQ(outcomes_.size(), 1U);
+  batch.outcomes[0].what.status = 200;
+  const auto other = sessions_->report_outcomes(batch, {}, Deadline{});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::Conflict);
+  batch.sequence = 2;
+  EXPECT_TRUE(sessions_->report_outcomes(batch, {}, Deadline{}));
+  EXPECT_EQ(outcomes_.size(), 2U);
+  enter(request());
+  const auto late = sessions_->report_outcomes(batch, {}, Deadline{});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::Stale);
 }
 
 }  // namespace

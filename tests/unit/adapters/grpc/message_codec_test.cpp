@@ -71,6 +71,30 @@ ports::RuntimeAnswer sample_answer() {
   return value;
 }
 
+ports::OutcomeBatch sample_outcomes() {
+  ports::OutcomeBatch value;
+  value.worker = WorkerId("gw-1");
+  value.session = SessionId("s-1");
+  value.sequence = 9;
+  value.version = {5, 6};
+  value.routings = {RoutingId("all"), RoutingId("eu")};
+  ports::Outcome served;
+  served.what = {ProxyId(3), domain::RequestKind::Http, {}, 200, false, milliseconds(42)};
+  served.lease_epoch = Epoch(7);
+  served.request_id = 0x1122334455667788;
+  served.age = milliseconds(250);
+  ports::Outcome refused;
+  refused.what = {ProxyId(4),
+                  domain::RequestKind::Connect,
+                  {domain::Phase::ProxyHandshake, domain::FailureKind::AuthRejected},
+                  407,
+                  true,
+                  milliseconds(0)};
+  refused.routing = 1;
+  value.outcomes = {served, refused};
+  return value;
+}
+
 ports::RegisterCheckerRequest sample_checker() {
   ports::RegisterCheckerRequest value;
   value.cluster_id = "local";
@@ -167,6 +191,7 @@ TEST(MessageCodec, EncodesAndDecodesTheGoldenMessages) {
                                                           sample_ack());
   expect_golden_both_ways<v1::ReportRuntimeRequest>("ReportRuntimeRequest", sample_report());
   expect_golden_both_ways<v1::ReportRuntimeResponse>("ReportRuntimeResponse", sample_answer());
+  expect_golden_both_ways<v1::OutcomeBatch>("OutcomeBatch", sample_outcomes());
   expect_golden_both_ways<v1::RegisterCheckerRequest>("RegisterCheckerRequest", sample_checker());
   expect_golden_both_ways<v1::RegisterCheckerResponse>(
       "RegisterCheckerResponse",

@@ -240,5 +240,76 @@ TEST_F(SessionUsage, VerdictsAreObeyedUntilTheDayEnds) {
   EXPECT_TRUE(sink_.without_quota.empty());
 }
 
+// How attempts ended, told beside the reports (CP-7).
+class SessionOutcomes : public SessionTest {
+ protected:
+  void happen(std::uint64_t proxies) {
+    for (std::uint64_t i = 1; i <= proxies; ++i) {
+      ports::Outcome outcome;
+      outcome.what.proxy = ProxyId(i);
+      sink_.outcomes.push_back(outcome);
+    }
+  }
+  TimePoint tell() { return session_.outcome_step(clock_.now()); }
+};
+
+TEST_F(SessionOutcomes, AreToldInBatchesOfASession) {
+  happen(1);
+  tell();
+  EXPECT_TRUE(control_.told.empty()) << "there is no session yet";
+  serve(5);
+  happen(ports::kOutcomesMax);
+  EXPECT_EQ(tell(), clock_.now()) << "there may be more";
+  EXPECT_GT(tell(), clock_.now());
+  tell();
+  ASSERT_EQ(control_.told.size(), 2U);
+  EXPECT_EQ(control_.told[0].session, SessionId("session-1"));
+  EXPECT_EQ(control_.told[0].sequence, 1U);
+  EXPECT_EQ(control_.told[0].version, (domain::SnapshotVersion{7, 5}));
+  EXPECT_EQ(control_.told[0].outcomes.size(), ports::kOutcomesMax);
+  EXPECT_EQ(control_.told[1].sequence, 2U);
+  EXPECT_EQ(control_.told[1].outcomes.size(), 1U);
+  EXPECT_EQ(session_.status().counters.outcomes_told, ports::kOutcomesMax + 1);
+}
+
+TEST_F(SessionOutcomes, ALostAnswerIsMadeGoodByTheSameBatch) {
+  serve();
+  happen(3);
+  control_.outcome_error = refusal(ErrorCode::DeadlineExceeded, "lost");
+  control_.outcome_error->retryable = true;
+  tell();
+  happen(2);
+  control_.outcome_error.reset();
+  tell();
+  tell();
+  ASSERT_EQ(control_.told.size(), 3U);
+  EXPECT_EQ(control_.told[1].sequence, control_.told[0].sequence);
+  EXPECT_EQ(control_.told[1].outcomes.size(), 3U);
+  EXPECT_EQ(control_.told[2].sequence, control_.told[0].sequence + 1);
+  EXPECT_EQ(session_.status().counters.outcomes_told, 5U);
+  EXPECT_EQ(session_.status().counters.outcomes_lost, 0U);
+}
+
+TEST_F(SessionOutcomes, OldNewsIsGivenUp) {
+  serve();
+  happen(3);
+  control_.outcome_error = refusal(ErrorCode::Unavailable, "away");
+  control_.outcome_error->retryable = true;
+  for (int i = 0; i < 5; ++i) tell();
+  EXPECT_EQ(control_.told.size(), 3U);
+  EXPECT_EQ(session_.status().counters.outcomes_lost, 3U);
+  happen(1);
+  tell();
+  clock_.set(break_stream());
+  watch();
+  control_.outcome_error.reset();
+  tell();
+  EXPECT_EQ(session_.status().counters.outcomes_lost, 4U) << "it was of the session before";
+  happen(1);
+  tell();
+  EXPECT_EQ(control_.told.back().session, SessionId("session-2"));
+  EXPECT_EQ(control_.told.back().sequence, 1U);
+}
+
 }  // namespace
 }  // namespace proxypool::gateway

@@ -103,7 +103,15 @@ class ScriptedControl final : public ports::WorkerControl {
     return answer;
   }
 
+  Status report_outcomes(const ports::OutcomeBatch& batch, Deadline) override {
+    told.push_back(batch);
+    if (outcome_error) return *outcome_error;
+    return ok();
+  }
+
   Guarded<Line> line;
+  std::vector<ports::OutcomeBatch> told;
+  std::optional<Error> outcome_error;
   std::optional<Error> register_error, watch_error, ack_error, report_error;
   std::vector<ProxyId> revoke;
   bool keeps_usage = true;
@@ -144,6 +152,13 @@ class RecordingSink final : public ViewSink {
     without_quota = clients;
     quota_until = until;
   }
+  void take_outcomes(ports::OutcomeBatch& batch, std::size_t most, TimePoint) override {
+    for (; most > 0 && !outcomes.empty(); --most) {
+      batch.outcomes.push_back(outcomes.front());
+      outcomes.pop_front();
+    }
+    if (!batch.outcomes.empty()) batch.routings = {RoutingId("all")};
+  }
   std::optional<HeldView> held() override { return holds; }
 
   struct Applied {
@@ -154,6 +169,7 @@ class RecordingSink final : public ViewSink {
   std::vector<ports::RejectedEntry> quarantined;
   std::vector<ports::ProxyCount> in_flight;
   std::vector<domain::ClientUsage> moved;  // so far, by client
+  std::deque<ports::Outcome> outcomes;
   std::vector<ClientName> without_quota;
   TimePoint quota_until{};
   std::vector<Applied> applied;
