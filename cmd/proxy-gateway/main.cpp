@@ -93,9 +93,11 @@ gateway::SessionSettings session_of(const config::CommandLine& line, const confi
   return settings;
 }
 
-Result<IpAddress> look_up(const std::string& name, Deadline deadline) {
+Result<std::vector<IpAddress>> look_up(const std::string& name, Deadline deadline) {
   PP_TRY(const std::vector<net::Endpoint> found, net::look_up(name, 0, deadline));
-  return found.front().address;
+  std::vector<IpAddress> addresses;
+  for (const net::Endpoint& endpoint : found) addresses.push_back(endpoint.address);
+  return addresses;
 }
 
 int serve(const config::CommandLine& line, config::LoadResult loaded) {

@@ -98,6 +98,7 @@ struct TargetConfig {                      // destinations (GW-20)
   std::vector<Cidr> allow_cidrs;           // exceptions from every denied range
   std::vector<std::string> deny_hosts;     // exact, or "*.suffix"
   std::vector<std::uint16_t> allow_ports;  // empty: every port
+  bool resolve_before_proxy = false;       // what a name means to us is judged, too
 };
 
 struct RetryConfig {
@@ -242,7 +243,7 @@ struct RoutingConfig {
   domain::RoutingMatch match;
   domain::Strategy strategy = domain::Strategy::RoundRobin;
   domain::Balancer balancer = domain::Balancer::LeastConn;
-  std::vector<domain::RoutingUpstream> upstreams;
+  std::vector<domain::RoutingUpstream> upstreams;  // empty: always direct
   domain::OnUnavailable on_unavailable = domain::OnUnavailable::Reject;
   nanoseconds wait_timeout = seconds(10);  // onUnavailable: wait
   std::uint32_t waiters_max = 1'000;       // of one worker; over: 503

@@ -217,6 +217,12 @@ void check_routing_upstreams(const Config& config, const RoutingConfig& routing,
     }
     weighted = weighted || entry.weight != 1;
   }
+  const bool direct = routing.on_unavailable == domain::OnUnavailable::Direct;
+  if (routing.upstreams.empty() && !direct && !reader.failed(path + ".upstreams")) {
+    reader.error_at(path + ".upstreams", "names no upstream",
+                    "set onUnavailable: direct, if requests shall go to their targets without a "
+                    "proxy");
+  }
   if (weighted && routing.strategy != domain::Strategy::WeightedRoundRobin &&
       !reader.failed(path + ".strategy")) {
     reader.error_at(
@@ -240,6 +246,10 @@ void check_routings(const Config& config, Reader& reader) {
     check_routing_upstreams(config, routing, path, reader);
     for (const auto& entry : routing.upstreams) used.insert(entry.id);
     if (!routing.enabled) continue;
+    if (routing.on_unavailable == domain::OnUnavailable::Direct && !routing.upstreams.empty()) {
+      reader.warn_at(path + ".onUnavailable",
+                     "while no proxy is free, targets see this gateway's own address");
+    }
     if (!catch_all.empty()) {
       reader.warn_at(path, "is never reached: routing " + catch_all + " matches everything");
     } else if (matches_everything(routing.match) && !reader.failed(path)) {

@@ -82,6 +82,7 @@ SharedSection make_shared_section(const config::Config& config,
   section.policy.allow_cidrs = config.gateway.target.allow_cidrs;
   section.policy.deny_hosts = config.gateway.target.deny_hosts;
   section.policy.allow_ports = config.gateway.target.allow_ports;
+  section.policy.resolve_before_proxy = config.gateway.target.resolve_before_proxy;
   section.policy.username_parameters = config.gateway.auth.username_parameters;
   section.policy.session_header = config.gateway.sticky.header;
   section.policy.session_idle =

@@ -47,6 +47,7 @@ class Counters {
   void dialled() noexcept { dialled_.add(); }
   void reused() noexcept { reused_.add(); }
   void retried() noexcept { retried_.add(); }
+  void went_direct() noexcept { direct_.add(); }
   // How waiting for a place ended.
   enum class Wait : std::uint8_t { Served, TimedOut, Full };
   void waited(Wait end) noexcept { waits_[static_cast<std::size_t>(end)]->add(); }
@@ -70,6 +71,7 @@ class Counters {
   ports::Counter& dialled_;
   ports::Counter& reused_;
   ports::Counter& retried_;
+  ports::Counter& direct_;
   ports::Counter& sessions_lost_;
   std::array<ports::Counter*, 5> failed_{};
   std::array<ports::Counter*, net::kTlsOutcomes> client_tls_{};

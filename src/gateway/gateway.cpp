@@ -19,10 +19,12 @@ Gateway::Gateway(Settings settings, Needs needs)
       clock_(needs.clock),
       counters_(needs.metrics),
       verifier_(needs.crypto),
-      resolver_(needs.clock, std::move(needs.look_up), settings_.resolve),
-      common_(std::make_shared<Common>(settings_, counters_, verifier_, resolver_, needs.views,
-                                       needs.registry, needs.events, needs.waits,
-                                       runtime::thread_random().next())) {
+      proxy_names_(needs.clock, needs.look_up, settings_.resolve, Resolver::kOfProxies),
+      target_names_(needs.clock, std::move(needs.look_up), settings_.resolve, Resolver::kOfTargets),
+      dial_(std::move(needs.dial)),
+      common_(std::make_shared<Common>(settings_, counters_, verifier_, proxy_names_, target_names_,
+                                       dial_, needs.views, needs.registry, needs.events,
+                                       needs.waits, runtime::thread_random().next())) {
   show_gauges(needs.metrics);
 }
 
@@ -95,7 +97,8 @@ void Gateway::stop() {
   threads_.clear();
   // What still runs there posts to a loop: it ends before the loops do.
   verifier_.stop();
-  resolver_.stop();
+  proxy_names_.stop();
+  target_names_.stop();
   workers_.clear();
 }
 

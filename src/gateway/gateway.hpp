@@ -24,7 +24,9 @@
 #include "gateway/dispatch/wait_queue.hpp"
 #include "gateway/ingress/verifier.hpp"
 #include "gateway/settings.hpp"
+#include "gateway/transport/race.hpp"
 #include "gateway/transport/resolver.hpp"
+#include "net/socket.hpp"
 #include "net/tls.hpp"
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/result.hpp"
@@ -50,7 +52,8 @@ class Gateway {
     const ports::Crypto& crypto;
     ports::Events& events;
     const Clock& clock;
-    Resolver::LookUp look_up;  // of proxies that are named
+    Resolver::LookUp look_up;              // of proxies and targets that are named
+    Race::Dial dial = net::start_connect;  // of targets
   };
 
   Gateway(Settings settings, Needs needs);
@@ -103,7 +106,9 @@ class Gateway {
   const Clock& clock_;
   Counters counters_;
   Verifier verifier_;
-  Resolver resolver_;
+  Resolver proxy_names_;
+  Resolver target_names_;
+  const Race::Dial dial_;
   std::shared_ptr<Common> common_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;

@@ -36,9 +36,8 @@ Worker::Worker(Common& common, std::size_t index, std::uint64_t seed)
       asker_{loop_, [this](const CredentialKey& key,
                            Verifier::Verdict verdict) { on_verdict(key, verdict); }},
       patience_(loop_.timers(), *this),
-      resolving_{loop_, [this](const std::string& name, const Resolved& resolved) {
-                   on_resolved(name, resolved);
-                 }} {}
+      proxy_names_(common.proxy_names, loop_),
+      target_names_(common.target_names, loop_) {}
 
 Worker::~Worker() {
   stop();
@@ -200,9 +199,9 @@ void Worker::gone(Connection& connection) {
   (connection.previous_ == nullptr ? first_ : connection.previous_->next_) = connection.next_;
   if (connection.next_ != nullptr) connection.next_->previous_ = connection.previous_;
   if (connection.again_) std::erase(again_, &connection);
-  const auto mine = [&](const auto& waiting) { return waiting.connection == &connection; };
-  std::erase_if(verifying_, mine);
-  std::erase_if(awaiting_address_, mine);
+  std::erase_if(verifying_, [&](const auto& w) { return w.connection == &connection; });
+  proxy_names_.forget(connection);
+  target_names_.forget(connection);
   add(load_.connections, UINT32_MAX);
   if (connection.source_counted_) common_.sources.leave(connection.source_);
   dead_.push_back(&connection);
@@ -262,10 +261,9 @@ void Worker::await_verdict(const CredentialKey& key, const IpAddress& source,
   verifying_.push_back({key, &connection, source});
 }
 
-template <class Key>
-std::vector<Connection*> Worker::take_waiting(std::vector<Waiting<Key>>& waiting, const Key& key) {
+std::vector<Connection*> Worker::take_verifying(const CredentialKey& key) {
   std::vector<Connection*> out;
-  std::erase_if(waiting, [&](const Waiting<Key>& w) {
+  std::erase_if(verifying_, [&](const Waiting& w) {
     if (w.key != key) return false;
     out.push_back(w.connection);
     return true;
@@ -279,24 +277,8 @@ void Worker::on_verdict(const CredentialKey& key, Verifier::Verdict verdict) {
   if (verdict == Verifier::Verdict::Rejected && first != verifying_.end()) {
     authenticator_.charge(first->source, now());
   }
-  const auto ready = take_waiting(verifying_, key);
+  const auto ready = take_verifying(key);
   for (Connection* connection : ready) connection->verified(verdict);
-}
-
-std::optional<Resolved> Worker::address_of(const std::string& name) {
-  if (const Resolved* known = addresses_.find(name, now())) return *known;
-  const auto resolved = common_.resolver.resolve(name, resolving_);
-  if (resolved) addresses_.learn(name, *resolved);
-  return resolved;
-}
-
-void Worker::await_address(const std::string& name, Connection& connection) {
-  awaiting_address_.push_back({name, &connection, {}});
-}
-
-void Worker::on_resolved(const std::string& name, const Resolved& resolved) {
-  addresses_.learn(name, resolved);
-  for (Connection* connection : take_waiting(awaiting_address_, name)) connection->resolved();
 }
 
 bool Worker::may_begin() const noexcept {
@@ -315,7 +297,8 @@ std::uint64_t Worker::sum(std::atomic<std::uint32_t> Load::*number) const noexce
 }
 
 domain::RetryPolicy Worker::retry_policy(const Exchange& exchange) const noexcept {
-  const std::uint32_t most = exchange.routing == nullptr ? 1 : exchange.routing->attempts_max;
+  const bool one_way = exchange.routing == nullptr || exchange.direct;
+  const std::uint32_t most = one_way ? 1 : exchange.routing->attempts_max;
   return {std::min<std::uint32_t>(most, ExcludedProxies::kMax), settings().unsafe_before_send};
 }
 

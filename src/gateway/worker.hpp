@@ -28,7 +28,8 @@
 #include "gateway/ingress/sources.hpp"
 #include "gateway/ingress/verifier.hpp"
 #include "gateway/settings.hpp"
-#include "gateway/transport/resolver.hpp"
+#include "gateway/transport/names.hpp"
+#include "gateway/transport/race.hpp"
 #include "gateway/transport/slab.hpp"
 #include "gateway/transport/upstream.hpp"
 #include "gateway/transport/wire.hpp"
@@ -59,7 +60,9 @@ struct Common {
   const Settings& settings;
   Counters& counters;
   Verifier& verifier;
-  Resolver& resolver;
+  Resolver& proxy_names;
+  Resolver& target_names;
+  const Race::Dial& dial;  // of targets
   runtime::SnapshotCell<View>& views;
   ProxyRegistry& registry;
   ports::Events& events;
@@ -72,13 +75,15 @@ struct Common {
   std::shared_ptr<const net::TlsContext> client_tls;  // null: plain
   std::shared_ptr<const net::TlsContext> proxy_tls;
 
-  Common(const Settings& s, Counters& c, Verifier& v, Resolver& names,
-         runtime::SnapshotCell<View>& cell, ProxyRegistry& r, ports::Events& e, WaitQueue& w,
-         std::uint64_t seed)
+  Common(const Settings& s, Counters& c, Verifier& v, Resolver& proxies, Resolver& targets,
+         const Race::Dial& d, runtime::SnapshotCell<View>& cell, ProxyRegistry& r, ports::Events& e,
+         WaitQueue& w, std::uint64_t seed)
       : settings(s),
         counters(c),
         verifier(v),
-        resolver(names),
+        proxy_names(proxies),
+        target_names(targets),
+        dial(d),
         views(cell),
         registry(r),
         events(e),
@@ -152,14 +157,17 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
                                        const IpAddress& source);
   // `source` pays for a wrong password.
   void await_verdict(const CredentialKey& key, const IpAddress& source, Connection& connection);
-  // Where a named proxy is, or nothing: then await_address() lets the connection wait for it.
-  [[nodiscard]] std::optional<Resolved> address_of(const std::string& name);
-  void await_address(const std::string& name, Connection& connection);
+  // Of proxies whose vendor names a host, and of targets.
+  [[nodiscard]] Names& proxy_names() noexcept { return proxy_names_; }
+  [[nodiscard]] Names& target_names() noexcept { return target_names_; }
+  [[nodiscard]] const Race::Dial& dial() const noexcept { return common_.dial; }
 
   // Whether the process can take another request.
   [[nodiscard]] bool may_begin() const noexcept;
   [[nodiscard]] Exchange* begin_exchange(ViewPin& view);
-  // Takes a place in a proxy that the exchange did not try yet.
+  // Finds the exchange's routing; false: there is none.
+  [[nodiscard]] bool route(const net::RequestHead& head, Exchange& exchange);
+  // Takes a place in a proxy that the exchange did not try yet, or makes it direct.
   [[nodiscard]] Acquired acquire(const net::RequestHead& head, Exchange& exchange);
   // Whether a request that got this outcome waits for a better one (R8).
   [[nodiscard]] bool may_wait(const Exchange& exchange, Acquired outcome) const noexcept;
@@ -208,14 +216,12 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
  private:
   using Views = runtime::SnapshotCell<View>;
   // A connection that waits for an answer from another thread.
-  template <class Key>
   struct Waiting {
-    Key key;
+    CredentialKey key;
     Connection* connection;
     IpAddress source{};
   };
-  template <class Key>
-  static std::vector<Connection*> take_waiting(std::vector<Waiting<Key>>& waiting, const Key& key);
+  [[nodiscard]] std::vector<Connection*> take_verifying(const CredentialKey& key);
 
   [[nodiscard]] Acquired choose(const View& view, Exchange& exchange);
   [[nodiscard]] Acquired choose_in_session(const View& view, Exchange& exchange);
@@ -229,7 +235,6 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   void begin_to_accept();
   void on_accept(net::UniqueFd fd, const net::Endpoint& peer);
   void on_verdict(const CredentialKey& key, Verifier::Verdict verdict);
-  void on_resolved(const std::string& name, const Resolved& resolved);
   void drain();
   void stop();
   void refresh();
@@ -265,10 +270,9 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   bool accepting_ = false;
   std::optional<Views::Reader> reader_;
   std::vector<std::unique_ptr<ViewPin>> pins_;  // the last one is current
-  Resolver::Asker resolving_;
-  AddressBook addresses_;
-  std::vector<Waiting<CredentialKey>> verifying_;
-  std::vector<Waiting<std::string>> awaiting_address_;
+  Names proxy_names_;
+  Names target_names_;
+  std::vector<Waiting> verifying_;
   std::unordered_map<std::uint64_t, Connection*> in_line_;  // by ticket
   std::vector<Connection*> again_;
   std::vector<Connection*> dead_;

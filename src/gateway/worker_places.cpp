@@ -28,9 +28,17 @@ SessionKey session_of(const Exchange& exchange) noexcept {
   return {exchange.client_tag, exchange.session_routing, exchange.session.view()};
 }
 
+// Whether it goes to its target when no proxy has a place (GW-34). Whoever asked for strictness is
+// not switched to another way out; where there are no upstreams there is only one.
+bool may_go_direct(const Exchange& exchange) noexcept {
+  const View::Routing& routing = *exchange.routing;
+  return routing.on_unavailable == domain::OnUnavailable::Direct && exchange.tried.count() == 0 &&
+         (!exchange.strict || routing.upstreams.empty());
+}
+
 }  // namespace
 
-Acquired Worker::acquire(const net::RequestHead& head, Exchange& exchange) {
+bool Worker::route(const net::RequestHead& head, Exchange& exchange) {
   const View& view = *exchange.view->view;
   if (exchange.routing == nullptr) {
     std::array<char, net::kHostBytesMax> buffer;
@@ -47,8 +55,13 @@ Acquired Worker::acquire(const net::RequestHead& head, Exchange& exchange) {
       if (request.path.empty()) request.path = "/";
     }
     exchange.routing = dispatcher_.route(view, request);
-    if (exchange.routing == nullptr) return Acquired::NoRouting;
   }
+  return exchange.routing != nullptr;
+}
+
+Acquired Worker::acquire(const net::RequestHead& head, Exchange& exchange) {
+  if (!route(head, exchange)) return Acquired::NoRouting;
+  const View& view = *exchange.view->view;
   const bool waits = exchange.routing->on_unavailable == domain::OnUnavailable::Wait;
   if (waits && exchange.ticket == 0 && exchange.tried.count() == 0 &&
       exchange.routing->runtime->waiters.load() != 0 &&
@@ -59,7 +72,13 @@ Acquired Worker::acquire(const net::RequestHead& head, Exchange& exchange) {
       exchange.session.empty() ? choose(view, exchange) : choose_in_session(view, exchange);
   load_.regex_misses.store(dispatcher_.regex_misses(), std::memory_order_relaxed);
   load_.filter_misses.store(dispatcher_.filter_misses(), std::memory_order_relaxed);
-  return outcome;
+  if (outcome != Acquired::NoCandidate || !may_go_direct(exchange)) return outcome;
+  auto place = dispatcher_.enter_direct(*exchange.routing);
+  if (!place) return Acquired::RoutingFull;
+  exchange.place = *std::move(place);
+  exchange.direct = true;
+  counters().went_direct();
+  return Acquired::Ok;
 }
 
 Acquired Worker::take(Exchange& exchange, Acquisition acquisition) {

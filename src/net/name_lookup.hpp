@@ -17,7 +17,7 @@
 
 namespace proxypool::net {
 
-inline constexpr int kLookupsMax = 32;
+inline constexpr int kLookupsMax = 128;
 
 // Addresses in the resolver's order, at least one. A literal needs no look-up. DeadlineExceeded
 // when the deadline passed, NotFound when the name has no address, Unavailable when nobody could

@@ -69,6 +69,7 @@ inline domain::WorkerSnapshot sample_snapshot() {
   snapshot.policy.username_parameters = false;
   snapshot.policy.session_header = "X-Sticky";
   snapshot.policy.session_idle = seconds(90);
+  snapshot.policy.resolve_before_proxy = true;
   snapshot.credentials = {{"user-1", SecretString("first secret"), domain::CredentialVersion("v1")},
                           {"", SecretString(), domain::CredentialVersion("v2")}};
   const std::vector<std::string> hosts = {"192.0.2.1", "2001:db8::7", "proxy.example.net",

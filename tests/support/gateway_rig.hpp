@@ -58,9 +58,11 @@ class GatewayRig {
   gateway::Settings settings;
   test::RecordingEvents events;
   domain::WorkerSnapshot snapshot;
-  gateway::Resolver::LookUp look_up = [](const std::string& name, Deadline) -> Result<IpAddress> {
+  gateway::Resolver::LookUp look_up = [](const std::string& name,
+                                         Deadline) -> Result<std::vector<IpAddress>> {
     return Error{ErrorCode::NotFound, Origin::Proxy, "no such name: " + name};
   };
+  gateway::Race::Dial dial = net::start_connect;
 
   ProxyId add(const RigProxy& proxy) {
     domain::SnapshotProxy out;
@@ -121,7 +123,7 @@ class GatewayRig {
     publish();
     gateway_ = std::make_unique<gateway::Gateway>(
         settings, gateway::Gateway::Needs{views_, registry_, waits_, *metrics_, *crypto_, events,
-                                          runtime::system_clock(), look_up});
+                                          runtime::system_clock(), look_up, dial});
     return gateway_->start();
   }
   void stop() { gateway_.reset(); }

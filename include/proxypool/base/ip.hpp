@@ -227,7 +227,7 @@ enum class IpClass : std::uint8_t {
   Public,
   Unspecified,  // 0.0.0.0/8, ::
   Loopback,     // 127/8, ::1
-  Private,      // 10/8, 172.16/12, 192.168/16
+  Private,      // 10/8, 172.16/12, 192.168/16, fec0::/10, 64:ff9b:1::/48
   LinkLocal,    // 169.254/16, fe80::/10
   UniqueLocal,  // fc00::/7
   SharedNat,    // 100.64/10 (carrier-grade NAT)
@@ -310,6 +310,8 @@ constexpr IpClass classify(const IpAddress& address) noexcept {
     const IpClass inner = classify_v4(embedded.addresses[i]);
     if (inner != IpClass::Public) return inner;
   }
+  // What a network translates for itself (RFC 8215): it alone knows where the IPv4 address stands.
+  if (w0 == 0x0064FF9B && (w1 >> 16U) == 1) return IpClass::Private;
   return IpClass::Public;
 }
 

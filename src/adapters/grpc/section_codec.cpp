@@ -157,6 +157,7 @@ void encode(const domain::SnapshotPolicy& value, v1::Policy& wire) {
   wire.set_username_parameters(value.username_parameters);
   wire.set_session_header(value.session_header);
   wire.set_session_idle_ms(to_wire_ms(value.session_idle));
+  wire.set_resolve_before_proxy(value.resolve_before_proxy);
 }
 
 Result<domain::SnapshotPolicy> decode(v1::Policy& wire) {
@@ -170,6 +171,7 @@ Result<domain::SnapshotPolicy> decode(v1::Policy& wire) {
   value.username_parameters = wire.username_parameters();
   value.session_header = std::move(*wire.mutable_session_header());
   value.session_idle = milliseconds(wire.session_idle_ms());
+  value.resolve_before_proxy = wire.resolve_before_proxy();
   return value;
 }
 

@@ -91,6 +91,9 @@ Type<TargetConfig> target() {
       field("allowPorts", &T::allow_ports, list_of(integer<std::uint16_t>(1), 0, 1000),
             "Destination ports that are let through; empty: all.")
           .sample("[80, 443]"),
+      field("resolveBeforeProxy", &T::resolve_before_proxy, boolean(),
+            "Whether names are looked up here before they go to a proxy, and refused when any of "
+            "their addresses is. What goes direct always is."),
   }));
 }
 
@@ -108,8 +111,9 @@ Type<TransportConfig> transport() {
   using T = TransportConfig;
   return object<T>(section<T>({
       field("resolve", &T::resolve, duration(kShortest, minutes(1)),
-            "Finding the address of a proxy."),
-      field("connect", &T::connect, duration(kShortest, minutes(1)), "Connecting to a proxy."),
+            "Finding the address of a proxy, or of a target."),
+      field("connect", &T::connect, duration(kShortest, minutes(1)),
+            "Connecting to a proxy, or to a target."),
       field("tls", &T::tls, duration(kShortest, minutes(1)),
             "The TLS handshake, with a client and with an https proxy."),
       field("proxyConnect", &T::proxy_connect, duration(kShortest, minutes(5)),

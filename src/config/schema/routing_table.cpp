@@ -17,7 +17,8 @@ const std::vector<Strategy> kStrategies = {Strategy::RoundRobin, Strategy::Weigh
                                            Strategy::Random, Strategy::LeastConn, Strategy::First};
 const std::vector<Balancer> kBalancers = {Balancer::LeastConn, Balancer::RoundRobin,
                                           Balancer::Random, Balancer::TwoRandomChoices};
-const std::vector<OnUnavailable> kOnUnavailable = {OnUnavailable::Reject, OnUnavailable::Wait};
+const std::vector<OnUnavailable> kOnUnavailable = {OnUnavailable::Reject, OnUnavailable::Wait,
+                                                   OnUnavailable::Direct};
 
 bool waits(const RoutingConfig& routing) {
   return routing.on_unavailable == OnUnavailable::Wait;
@@ -88,11 +89,13 @@ Type<std::vector<RoutingConfig>> routings() {
                 "How the upstream is chosen."),
           field("balancer", &R::balancer, word<Balancer>(kBalancers),
                 "How the proxy is chosen in the upstream."),
-          field("upstreams", &R::upstreams, list_of(routing_upstream(), 1, 1000),
-                "Where the requests go.")
+          field("upstreams", &R::upstreams, list_of(routing_upstream(), 0, 1000),
+                "Where the requests go; empty, with onUnavailable: direct: to their targets "
+                "without a proxy.")
               .must("[{id: my-list}]"),
           field("onUnavailable", &R::on_unavailable, word<OnUnavailable>(kOnUnavailable),
-                "What happens when no proxy is free: 503 at once, or waiting in line."),
+                "What happens when no proxy is free: 503 at once, waiting in line, or going to the "
+                "target without a proxy, from the gateway's own address."),
           field("waitTimeout", &R::wait_timeout, duration(milliseconds(10), minutes(5)),
                 "Longest wait for a free proxy; then 503.")
               .where<R>(waits),

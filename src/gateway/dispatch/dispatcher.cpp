@@ -85,6 +85,26 @@ void Dispatcher::look_again(const UpstreamRuntime& upstream) noexcept {
   if (upstream.waiters.load() != 0 && listener != nullptr) listener->place_free(upstream);
 }
 
+std::optional<RoutingPlace> Dispatcher::enter_direct(const View::Routing& routing) {
+  if (!enter(routing)) return std::nullopt;
+  RoutingPlace place;
+  if (routing.in_flight_max == 0) return place;
+  place.registry_ = &registry_;
+  place.routing_ = routing.runtime;
+  if (!routing.upstreams.empty()) place.first_ = routing.upstreams.front()->runtime;
+  return place;
+}
+
+RoutingPlace::~RoutingPlace() {
+  if (routing_ == nullptr) return;
+  routing_->in_flight.fetch_sub(1);
+  // A newer view may let others wait for what this one has.
+  PlaceListener* const listener = registry_->options().listener;
+  if (first_ != nullptr && first_->waiters.load() != 0 && listener != nullptr) {
+    listener->place_free(*first_);
+  }
+}
+
 const View::Routing* Dispatcher::route(const View& view, const domain::RouteRequest& request) {
   const std::uint32_t number = view.matcher().match(request, verdicts_);
   return number == domain::Matcher::kNone ? nullptr : &view.routing(number);

@@ -26,6 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "gateway/dispatch/filtered.hpp"
@@ -94,6 +95,31 @@ class Allocation {
   Stage stage_ = Stage::Free;
 };
 
+// A place among those that a routing has, and none in a proxy: for what goes direct.
+//
+// Thread rule: one thread at a time. Invariant: given back exactly once.
+class RoutingPlace {
+ public:
+  RoutingPlace() = default;
+  RoutingPlace(RoutingPlace&& other) noexcept
+      : registry_(other.registry_),
+        routing_(std::exchange(other.routing_, nullptr)),
+        first_(other.first_) {}
+  RoutingPlace& operator=(RoutingPlace&& other) noexcept {
+    std::swap(registry_, other.registry_);
+    std::swap(routing_, other.routing_);
+    std::swap(first_, other.first_);
+    return *this;
+  }
+  ~RoutingPlace();
+
+ private:
+  friend class Dispatcher;
+  ProxyRegistry* registry_ = nullptr;
+  RoutingRuntime* routing_ = nullptr;  // null: the routing has no maximum to count for
+  UpstreamRuntime* first_ = nullptr;   // its first upstream: who waits for a place waits there
+};
+
 // The proxies that a request has tried already. (R6)
 class ExcludedProxies {
  public:
@@ -154,6 +180,9 @@ class Dispatcher {
   // Both in one.
   [[nodiscard]] Acquisition acquire(const View& view, const domain::RouteRequest& request,
                                     const ExcludedProxies& tried, TimePoint now, Random& random);
+
+  // A place of this routing alone; nothing when it is full.
+  [[nodiscard]] std::optional<RoutingPlace> enter_direct(const View::Routing& routing);
 
   // Hosts that had to be asked of the regular expressions, since the start.
   [[nodiscard]] std::uint64_t regex_misses() const noexcept { return verdicts_.misses(); }

@@ -4,12 +4,20 @@ namespace proxypool::gateway {
 
 using ports::Event;
 
+namespace {
+
+std::string name_of_proxy(const AccessEnd& end) {
+  return end.direct ? "direct" : to_string(end.proxy);
+}
+
+}  // namespace
+
 void AccessLog::served(const AccessNote& note, const AccessEnd& end) {
   events_.emit(Event::RequestServed, {{"request", to_hex(end.request_id)},
                                       {"client", note.client},
                                       {"routing", note.routing},
                                       {"upstream", note.upstream},
-                                      {"proxy", to_string(end.proxy)},
+                                      {"proxy", name_of_proxy(end)},
                                       {"method", note.method},
                                       {"target", note.target},
                                       {"status", end.status},
@@ -37,7 +45,7 @@ void AccessLog::refused(const AccessNote* note, const AccessEnd& end, const IpAd
                                        {"client", known.client},
                                        {"peer", peer.str()},
                                        {"target", known.target},
-                                       {"proxy", end.attempts == 0 ? "" : to_string(end.proxy)},
+                                       {"proxy", end.attempts == 0 ? "" : name_of_proxy(end)},
                                        {"attempts", end.attempts},
                                        {"status", row.status},
                                        {"code", row.code},

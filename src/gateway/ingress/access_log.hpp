@@ -29,13 +29,14 @@ struct AccessNote {
   std::string method;
   std::string target;  // host:port
   std::string routing;
-  std::string upstream;
+  std::string upstream;  // "direct": none
 };
 
 // How an exchange ended, with what it cost.
 struct AccessEnd {
   std::uint64_t request_id = 0;
-  ProxyId proxy;  // of the last attempt; no id: there was none
+  ProxyId proxy;        // of the last attempt; no id: there was none
+  bool direct = false;  // it needed none
   std::size_t attempts = 0;
   std::uint16_t status = 0;
   std::string_view reason;  // ok, truncated, aborted

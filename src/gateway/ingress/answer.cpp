@@ -102,8 +102,9 @@ std::string write_answer(const Answer& answer) {
   out += std::to_string(body.size());
   const auto error = proxy_status(answer.refusal, answer.kind);
   if (!error.empty()) {
-    out += "\r\nProxy-Status: proxypool; error=" + std::string(error) + "; details=\"" +
-           std::string(row.code) + '"';
+    out += "\r\nProxy-Status: proxypool; error=" + std::string(error);
+    if (answer.direct) out += "; next-hop=direct";
+    out += "; details=\"" + std::string(row.code) + '"';
   }
   if (row.status == 407) out += answer.challenges;
   if (row.retry_after) {

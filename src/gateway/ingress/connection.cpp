@@ -68,7 +68,7 @@ bool Connection::only_waiting() const noexcept {
 
 void Connection::on_upstream(std::uint32_t events) {
   if (state_ == State::Dialling) {
-    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) dialled();
+    if (upstream_ != nullptr && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) dialled();
   } else if ((events & EPOLLOUT) != 0 && upstream_->holding()) {
     if (upstream_->flush() == Write::Broken) {
       // Of a request an answer may still come.
@@ -131,8 +131,10 @@ void Connection::step() {
     case State::Verifying:
     case State::Waiting:
     case State::Resolving:
-    case State::Dialling:
     case State::Gone:
+      return;
+    case State::Dialling:
+      if (exchange_->race != nullptr) race();
       return;
   }
 }
@@ -182,7 +184,12 @@ void Connection::on_timer() {
     case Limit::Resolve:
       fail({domain::Phase::Dial, domain::FailureKind::Timeout}, domain::Refusal::ResolveTimeout);
       break;
+    case Limit::ResolveTarget:
+      refuse(domain::Refusal::ResolveTimeout);
+      break;
     case Limit::Connect:
+      // The next address may have its turn: drive() sees to it.
+      if (exchange_->race != nullptr && worker_.now() < exchange_->race->ends_at()) break;
       fail({domain::Phase::Dial, domain::FailureKind::Timeout}, domain::Refusal::ConnectTimeout);
       break;
     case Limit::ProxyHandshake:
@@ -223,14 +230,15 @@ void Connection::refuse(domain::Refusal refusal, domain::FailureKind kind, std::
   const auto& row = contract(refusal);
   const AccessNote* note = exchange_ == nullptr ? nullptr : exchange_->note.get();
   worker_.access_log().refused(note, access_end({}), source_, refusal, detail, worker_.now());
+  const bool direct = exchange_ != nullptr && exchange_->direct;
   if (exchange_ != nullptr) {
     may_go_on_ = may_go_on_ && exchange_->up.done();
     end_exchange(true);
   }
   const bool close = row.closes || !may_go_on_ || draining_;
   const auto wait = std::chrono::ceil<std::chrono::seconds>(retry_after);
-  const auto answer = write_answer(
-      {refusal, kind, method_, close, request_id_, detail, wait.count(), worker_.challenges()});
+  const auto answer = write_answer({refusal, kind, method_, close, request_id_, detail,
+                                    wait.count(), worker_.challenges(), direct});
   if (send(answer) == Write::Broken) return gone(true);
   if (close) return linger();
   next_request();
@@ -245,6 +253,10 @@ void Connection::release(domain::Failure failure) {
   exchange_->active = false;
 }
 
+std::uint32_t Connection::attempts() const noexcept {
+  return static_cast<std::uint32_t>(exchange_->tried.count()) + (exchange_->direct ? 1 : 0);
+}
+
 AccessEnd Connection::access_end(std::string_view reason) const {
   AccessEnd end;
   end.request_id = request_id_;
@@ -252,7 +264,8 @@ AccessEnd Connection::access_end(std::string_view reason) const {
   if (exchange_ == nullptr) return end;
   const Exchange& x = *exchange_;
   end.proxy = x.last_tried;
-  end.attempts = x.tried.count();
+  end.attempts = attempts();
+  end.direct = x.direct;
   end.status = x.status;
   end.bytes_in = x.bytes_up;
   end.bytes_out = x.bytes_down;

@@ -1,8 +1,8 @@
 // One client connection: a state machine over two wires.
 //
 //   (ProxyHeader) ─→ (ClientHandshake) ─→ Head
-//   Head ─→ (Verifying ─→ Head) ─→ (Waiting) ─→ (Resolving) ─→ Dialling
-//   Dialling ─→ (ProxyHandshake) ─→ Asking
+//   Head ─→ (Verifying ─→ Head) ─→ (Resolving) ─→ (Waiting) ─→ (Resolving) ─→ Dialling
+//   Dialling ─→ (ProxyHandshake) ─→ Asking   or, for a CONNECT without a proxy, ─→ Tunnel
 //   Asking ─→ Answering ─→ Head …   or ─→ Tunnel
 //   anything ─→ Lingering ─→ gone
 //
@@ -11,8 +11,9 @@
 // arrive. What belongs to a request lives in an Exchange, which an idle connection does not have.
 //
 // Thread rule: the loop's thread.
-// Invariant:   an exchange, a place in a proxy and an upstream connection are held from Dialling
-//              until the end of the answer or of the tunnel, and given back exactly once.
+// Invariant:   an exchange, a place (in a proxy, or in the routing of what goes direct) and an
+//              upstream connection are held from Dialling until the end of the answer or of the
+//              tunnel, and given back exactly once.
 // Limits:      one request at a time; further ones wait in the socket. At most kRoundsPerTurn reads
 //              a direction and turn.
 #pragma once
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "gateway/ingress/authenticator.hpp"
 #include "gateway/ingress/exchange.hpp"
@@ -29,7 +31,9 @@
 #include "net/proxy_header.hpp"
 #include "net/socket.hpp"
 #include "net/timer.hpp"
+#include "proxypool/base/ip.hpp"
 #include "proxypool/domain/traffic/error_contract.hpp"
+#include "proxypool/domain/traffic/target_policy.hpp"
 
 namespace proxypool::gateway {
 
@@ -47,7 +51,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void verified(Verifier::Verdict verdict);
   // There may be a place now (R8).
   void woken();
-  // The name of the proxy that this connection waits for was looked up.
+  // The name that this connection waits for was looked up.
   void resolved();
   // No further request after the one that is going on.
   void drain();
@@ -86,6 +90,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
     Verify,
     Wait,
     Resolve,
+    ResolveTarget,
     Connect,
     ProxyHandshake,
     ProxyConnect,
@@ -95,6 +100,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
     Linger,
   };
   static constexpr int kRoundsPerTurn = 16;
+  static constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
 
   void on_io(std::uint32_t events) override;
   void on_upstream(std::uint32_t events) override;
@@ -156,7 +162,15 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void continue_unasked();
   void begin_answer(const net::ResponseHead& head);
   void open_tunnel(const net::ResponseHead& head);
+  void begin_tunnel(std::string_view answer);
   void forget_answer() noexcept;
+
+  // Targets that are resolved and dialled here (transport/direct.cpp).
+  [[nodiscard]] bool target_may_pass(const net::RequestHead& head);
+  [[nodiscard]] const std::vector<IpAddress>* target_addresses(const net::RequestHead& head);
+  void go_direct(const net::RequestHead& head);
+  [[nodiscard]] bool take_kept(const net::RequestHead& head, const domain::TargetPolicy& targets);
+  void race();
 
   // Bodies and tunnels (transport/relay.cpp).
   void upload();
@@ -172,6 +186,8 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   void refuse(domain::Refusal refusal, domain::FailureKind kind = domain::FailureKind::None,
               std::string_view detail = {}, nanoseconds retry_after = {});
   void release(domain::Failure failure);
+  // Different ways tried.
+  [[nodiscard]] std::uint32_t attempts() const noexcept;
   [[nodiscard]] AccessEnd access_end(std::string_view reason) const;
   void log_end(std::string_view reason);
   void end_exchange(bool reset_upstream);

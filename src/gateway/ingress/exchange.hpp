@@ -14,6 +14,7 @@
 #include "gateway/ingress/session_name.hpp"
 #include "gateway/transport/body_flow.hpp"
 #include "gateway/transport/buffer.hpp"
+#include "gateway/transport/race.hpp"
 #include "net/http/head.hpp"
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/time.hpp"
@@ -45,6 +46,8 @@ struct Exchange {
   bool strict = false;             // its session does not change its proxy
   bool in_session = false;         // the attempt goes through its session's proxy
   bool session_confirmed = false;  // which has served the session before
+  bool direct = false;             // to its target, without a proxy
+  bool target_judged = false;      // by what its name means to us
   bool first_byte = false;         // a tunnel brought a byte from the other side
   std::uint16_t status = 0;
   std::uint32_t client = 0;  // index in the view
@@ -66,6 +69,8 @@ struct Exchange {
   ExcludedProxies tried;
   ProxyId last_tried;
   Allocation allocation;
+  RoutingPlace place;          // of what goes direct
+  std::unique_ptr<Race> race;  // while a target is dialled
   Buffer head;  // the request head as it came, for another attempt; empty once there is none
   BodyFlow up;
   BodyFlow down;

@@ -2,11 +2,11 @@
 // Until that has come (or the 200 of a CONNECT went out) everything can be tried again.
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <span>
 #include <utility>
 
 #include "gateway/ingress/connection.hpp"
+#include "gateway/transport/dial_error.hpp"
 #include "gateway/worker.hpp"
 #include "net/http/rewrite.hpp"
 #include "net/socket.hpp"
@@ -16,23 +16,6 @@ namespace {
 
 using domain::FailureKind;
 using domain::Phase;
-
-FailureKind kind_of(int error) noexcept {
-  switch (error) {
-    case ECONNREFUSED:
-      return FailureKind::Refused;
-    case ECONNRESET:
-    case EPIPE:
-      return FailureKind::Reset;
-    case ETIMEDOUT:
-      return FailureKind::Timeout;
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-      return FailureKind::Unreachable;
-    default:
-      return FailureKind::Other;
-  }
-}
 
 std::string_view name_of(net::Method method) noexcept {
   switch (method) {
@@ -49,11 +32,6 @@ std::string_view name_of(net::Method method) noexcept {
     default:
       return "other";
   }
-}
-
-bool ours(int error) noexcept {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
-         error == EADDRNOTAVAIL;
 }
 
 std::uint64_t credential_tag(const ProxyEntry& proxy) noexcept {
@@ -80,7 +58,8 @@ void Connection::attempt(const net::RequestHead& head) {
   x.attempt_began = worker_.now();
   x.answer_started = x.reused = false;
   x.status = 0;
-  if (!x.allocation.held() && !place(head)) return;
+  if (!target_may_pass(head)) return;
+  if (!x.direct && !x.allocation.held() && !place(head)) return;
   connect(head);
 }
 
@@ -98,6 +77,7 @@ bool Connection::place(const net::RequestHead& head) {
 
 void Connection::connect(const net::RequestHead& head) {
   Exchange& x = *exchange_;
+  if (x.direct) return go_direct(head);
   // Leases may have ended while the request waited.
   if (!x.allocation.still_usable(worker_.now())) {
     release({});
@@ -120,17 +100,18 @@ void Connection::connect(const net::RequestHead& head) {
     return ask(head);
   }
   if (proxy.address) return dial(head, *proxy.address);
-  const auto known = worker_.address_of(proxy.endpoint.host);
-  if (!known) {
+  const Resolved* const known =
+      worker_.proxy_names().find(proxy.endpoint.host, worker_.now(), *this);
+  if (known == nullptr) {
     remember(head);
     state_ = State::Resolving;
-    limit(Limit::Resolve, worker_.settings().resolve);
-    return worker_.await_address(proxy.endpoint.host, *this);
+    return limit(Limit::Resolve, worker_.settings().resolve);
   }
-  if (!known->address) {
+  if (known->outcome == Resolved::Outcome::Busy) return give_up_dialling();
+  if (known->addresses.empty()) {
     return fail({Phase::Dial, FailureKind::Unreachable}, domain::Refusal::ProxyConnectFailed);
   }
-  dial(head, *known->address);
+  dial(head, known->addresses.front());
 }
 
 void Connection::resolved() {
@@ -195,7 +176,8 @@ void Connection::secured() {
 void Connection::ask(const net::RequestHead& head) {
   Exchange& x = *exchange_;
   net::RequestRewrite how;
-  how.proxy_authorization = authorization_value(x.allocation.proxy());
+  how.to_proxy = !x.direct;
+  if (!x.direct) how.proxy_authorization = authorization_value(x.allocation.proxy());
   // Fields for the gateway alone: a caller's session is nobody else's business (R4), and neither is
   // what a trusted proxy tells us of its clients (GW-5).
   std::array<std::string_view, 2> stays_here;
@@ -243,7 +225,7 @@ void Connection::dialled() {
 void Connection::connected() {
   Exchange& x = *exchange_;
   x.dialling = false;
-  if (!std::exchange(x.active, true)) x.allocation.commit();
+  if (!x.direct && !std::exchange(x.active, true)) x.allocation.commit();
   state_ = State::Asking;
   await_answer();
 }
@@ -267,6 +249,7 @@ void Connection::await_answer() {
 
 void Connection::fail(domain::Failure failure, domain::Refusal refusal) {
   Exchange& x = *exchange_;
+  if (x.direct) refusal = domain::without_proxy(refusal);
   domain::FailedAttempt failed;
   failed.kind = x.kind;
   failed.method = name_of(method_);
@@ -277,10 +260,11 @@ void Connection::fail(domain::Failure failure, domain::Refusal refusal) {
   failed.committed = x.committed;
   failed.reused_connection = x.reused;
   failed.fresh_retry_used = x.fresh_retry_used;
-  failed.attempts = static_cast<std::uint32_t>(x.tried.count());
+  failed.attempts = attempts();
   worker_.counters().failed(failure.phase);
   const auto decision = domain::decide_retry(failed, worker_.retry_policy(x));
   if (upstream_ != nullptr) worker_.pool().discard(*std::exchange(upstream_, nullptr), true);
+  x.race.reset();
   if (std::exchange(x.dialling, false)) x.bytes_up -= x.head_up;  // it has not left
   x.head_up = 0;
   forget_answer();
@@ -439,18 +423,22 @@ void Connection::begin_answer(const net::ResponseHead& head) {
 }
 
 void Connection::open_tunnel(const net::ResponseHead& head) {
+  std::string_view answer = kEstablished;
+  if (exchange_->kind == domain::RequestKind::Http) {
+    const auto out = lane_.scratch.out();
+    answer = {out.data(), net::write_response(head, {}, out)};
+  }
+  upstream_->consume(head.size());
+  begin_tunnel(answer);
+}
+
+void Connection::begin_tunnel(std::string_view answer) {
   Exchange& x = *exchange_;
   const Settings& settings = worker_.settings();
   x.committed = true;
   x.head.clear();
   worker_.confirm_session(x);
   worker_.let_go_of_view(x);
-  std::string_view answer = "HTTP/1.1 200 Connection established\r\n\r\n";
-  if (x.kind == domain::RequestKind::Http) {
-    const auto out = lane_.scratch.out();
-    answer = {out.data(), net::write_response(head, {}, out)};
-  }
-  upstream_->consume(head.size());
   worker_.tunnel_begins();
   worker_.counters().tunnelled();
   may_go_on_ = false;

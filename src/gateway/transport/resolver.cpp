@@ -4,36 +4,82 @@
 #include <utility>
 
 namespace proxypool::gateway {
+namespace {
 
-Resolver::Resolver(const Clock& clock, LookUp look_up, nanoseconds patience)
+Resolved::Outcome outcome_of(const Error& error) noexcept {
+  switch (error.code) {
+    case ErrorCode::DeadlineExceeded:
+      return Resolved::Outcome::Late;
+    case ErrorCode::Exhausted:
+      return Resolved::Outcome::Busy;
+    default:
+      return Resolved::Outcome::Unknown;
+  }
+}
+
+Resolved resolved_at(Result<std::vector<IpAddress>> answer, TimePoint now) {
+  Resolved out;
+  if (!answer) {
+    out.outcome = outcome_of(answer.error());
+    const bool busy = out.outcome == Resolved::Outcome::Busy;
+    out.good_until = now + (busy ? Resolver::kBusy : Resolver::kFailed);
+    return out;
+  }
+  out.addresses = *std::move(answer);
+  if (out.addresses.size() > Resolver::kAddressesMax) out.addresses.resize(Resolver::kAddressesMax);
+  if (!out.addresses.empty()) out.outcome = Resolved::Outcome::Found;
+  out.good_until = now + (out.addresses.empty() ? Resolver::kFailed : Resolver::kFresh);
+  return out;
+}
+
+}  // namespace
+
+const Resolved* NameTable::find(const std::string& name, TimePoint now) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() || now >= found->second.good_until ? nullptr : &found->second;
+}
+
+const Resolved& NameTable::learn(const std::string& name, Resolved resolved, TimePoint now) {
+  if (entries_.size() >= kNamesMax) {
+    std::erase_if(entries_, [&](const auto& entry) { return now >= entry.second.good_until; });
+    if (entries_.size() >= kNamesMax) entries_.clear();
+  }
+  return entries_.insert_or_assign(name, std::move(resolved)).first->second;
+}
+
+Resolver::Resolver(const Clock& clock, LookUp look_up, nanoseconds patience, Limits limits)
     : clock_(clock),
       look_up_(std::move(look_up)),
       patience_(patience),
-      pool_("resolve", kThreads, kQueueMax) {}
+      pool_("resolve", limits.threads, limits.waiting_max) {}
 
 std::optional<Resolved> Resolver::resolve(const std::string& name, Asker& asker) {
   const TimePoint now = clock_.now();
   return state_.with([&](State& state) -> std::optional<Resolved> {
-    const auto known = state.known.find(name);
-    if (known != state.known.end() && now < known->second.good_until) return known->second;
+    if (const Resolved* known = state.known.find(name, now)) return *known;
     const auto [place, first] = state.running.try_emplace(name);
     auto& askers = place->second;
     if (std::find(askers.begin(), askers.end(), &asker) == askers.end()) askers.push_back(&asker);
     // The job cannot finish before this lock is given up.
-    if (!first || pool_.try_run([this, name] { look_up(name); })) return std::nullopt;
+    const Deadline deadline = Deadline::after(now, patience_);
+    if (!first || pool_.try_run([=, this] { look_up(name, deadline); })) return std::nullopt;
     state.running.erase(place);
-    return Resolved{std::nullopt, now + kFailed};
+    return Resolved{Resolved::Outcome::Busy, {}, now + kBusy};
   });
 }
 
-void Resolver::look_up(const std::string& name) {
-  const auto address = look_up_(name, Deadline::after(clock_.now(), patience_));
-  Resolved resolved;
-  if (address) resolved.address = *address;
-  resolved.good_until = clock_.now() + (address ? kFresh : kFailed);
+// Whoever waited in line for a name has gone by its deadline: then the next name is worth more.
+Result<std::vector<IpAddress>> Resolver::ask(const std::string& name, Deadline deadline) {
+  if (!deadline.passed(clock_.now())) return look_up_(name, deadline);
+  return Error{ErrorCode::DeadlineExceeded, Origin::Target, "too many names before it"};
+}
+
+void Resolver::look_up(const std::string& name, Deadline deadline) {
+  auto answer = ask(name, deadline);
+  const TimePoint now = clock_.now();
+  const Resolved resolved = resolved_at(std::move(answer), now);
   const auto askers = state_.with([&](State& state) {
-    if (state.known.size() >= kNamesMax) state.known.clear();
-    state.known.insert_or_assign(name, resolved);
+    state.known.learn(name, resolved, now);
     return std::move(state.running.extract(name).mapped());
   });
   for (Asker* asker : askers) {

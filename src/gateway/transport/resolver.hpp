@@ -1,14 +1,14 @@
-// The addresses of proxies whose vendor names a host, without a serving thread ever waiting.
+// What host names mean, found out without a serving thread ever waiting (GW-21).
 //
-// Two levels: each thread remembers what it was told, and one table for the process does the
-// looking up, once for all who ask meanwhile. Vendor names are few and long-lived; what a name
-// means is believed for kFresh, and an unsuccessful look-up for kFailed.
+// Two levels: each thread remembers what it was told (names.hpp), and one table for the process
+// does the looking up, once for all who ask meanwhile. The system's resolver tells no time to live,
+// so that a meaning is believed for kFresh, and an unsuccessful look-up for kFailed. Proxies and
+// targets have a resolver each: whatever names clients make up, vendors' names are found.
 //
-// Thread rule: Resolver: any thread; an Asker's callback is posted to its loop. AddressBook: the
-//              loop's thread.
-// Limits:      kThreads look-ups at once and kQueueMax waiting; over: as if the name had no
-// address.
-//              kNamesMax names in each table; over: the table begins anew.
+// Thread rule: any thread; an Asker's callback is posted to its loop.
+// Limits:      Limits of look-ups at once and waiting; over: Busy, at once, for kBusy.
+//              kNamesMax names; over: those that are no longer believed go, or all.
+//              kAddressesMax addresses of a name; further ones are left out.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,10 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "net/event_loop.hpp"
-#include "net/socket.hpp"
 #include "proxypool/base/concurrent.hpp"
 #include "proxypool/base/ip.hpp"
 #include "proxypool/base/result.hpp"
@@ -30,28 +28,56 @@
 
 namespace proxypool::gateway {
 
-// What a name means, and until when that is believed. No address: it means nothing.
+// What a name means, and until when that is believed.
 struct Resolved {
-  std::optional<IpAddress> address;
+  enum class Outcome : std::uint8_t {
+    Found,
+    Unknown,  // it means nothing, or nobody could tell
+    Late,     // no answer in time
+    Busy,     // too many names are being looked up
+  };
+  Outcome outcome = Outcome::Unknown;
+  std::vector<IpAddress> addresses;  // in the order of the resolver; Found: at least one
   TimePoint good_until{};
+};
+
+// Names and what they mean; a full table begins anew.
+class NameTable {
+ public:
+  static constexpr std::size_t kNamesMax = 4096;
+
+  // Null when it is not known or no longer believed.
+  [[nodiscard]] const Resolved* find(const std::string& name, TimePoint now) const;
+  const Resolved& learn(const std::string& name, Resolved resolved, TimePoint now);
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+
+ private:
+  std::unordered_map<std::string, Resolved> entries_;
 };
 
 class Resolver {
  public:
-  static constexpr std::size_t kThreads = 4;
-  static constexpr std::size_t kQueueMax = 256;
-  static constexpr std::size_t kNamesMax = 4096;
+  struct Limits {
+    std::size_t threads;
+    std::size_t waiting_max;
+  };
+  static constexpr Limits kOfProxies{4, 256};
+  static constexpr Limits kOfTargets{16, 1024};
+  static constexpr std::size_t kAddressesMax = 16;
   static constexpr nanoseconds kFresh = seconds(30);
   static constexpr nanoseconds kFailed = seconds(2);
+  static constexpr nanoseconds kBusy = milliseconds(100);
 
-  // One look-up, by whoever can wait: tests bring their own.
-  using LookUp = std::function<Result<IpAddress>(const std::string& name, Deadline deadline)>;
+  // One look-up, by whoever can wait: tests bring their own. DeadlineExceeded is Late, Exhausted is
+  // Busy.
+  using LookUp =
+      std::function<Result<std::vector<IpAddress>>(const std::string& name, Deadline deadline)>;
   struct Asker {
     net::EventLoop& loop;
     std::function<void(const std::string& name, const Resolved&)> on_resolved;  // on the loop
   };
 
-  Resolver(const Clock& clock, LookUp look_up, nanoseconds patience);
+  Resolver(const Clock& clock, LookUp look_up, nanoseconds patience, Limits limits);
 
   // What is known already, or nothing; then the asker's callback comes. REQUIRES: the asker
   // outlives stop().
@@ -60,35 +86,18 @@ class Resolver {
 
  private:
   struct State {
-    std::unordered_map<std::string, Resolved> known;
+    NameTable known;
     std::unordered_map<std::string, std::vector<Asker*>> running;
   };
 
-  void look_up(const std::string& name);
+  void look_up(const std::string& name, Deadline deadline);
+  [[nodiscard]] Result<std::vector<IpAddress>> ask(const std::string& name, Deadline deadline);
 
   const Clock& clock_;
   const LookUp look_up_;
   const nanoseconds patience_;
   Guarded<State> state_;
   runtime::BlockingPool pool_;
-};
-
-// What one thread knows.
-class AddressBook {
- public:
-  // Null when it is not known or no longer good.
-  [[nodiscard]] const Resolved* find(const std::string& name, TimePoint now) const {
-    const auto found = entries_.find(name);
-    if (found == entries_.end() || now >= found->second.good_until) return nullptr;
-    return &found->second;
-  }
-  void learn(const std::string& name, const Resolved& resolved) {
-    if (entries_.size() >= Resolver::kNamesMax) entries_.clear();
-    entries_.insert_or_assign(name, resolved);
-  }
-
- private:
-  std::unordered_map<std::string, Resolved> entries_;
 };
 
 }  // namespace proxypool::gateway

@@ -1,9 +1,9 @@
-// Connections towards proxies, and the idle ones that a thread keeps for reuse.
+// Connections towards proxies and targets, and the idle ones that a thread keeps for reuse.
 //
 // A connection is reused only for the same proxy, the same credential, the same client and the same
 // session of it (ruling R9): a vendor may bind an exit to a connection, and one client must never
-// ride on another's. An idle connection on which anything happens, bytes or an end, is closed at
-// once.
+// ride on another's. Without a proxy the target's host and port stand in the proxy's place. An idle
+// connection on which anything happens, bytes or an end, is closed at once.
 //
 // Thread rule: the loop's thread.
 // Limits:      the idle connections of one thread; the one that waits longest is closed for a new
@@ -14,11 +14,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "gateway/transport/slab.hpp"
 #include "gateway/transport/wire.hpp"
 #include "net/timer.hpp"
 #include "proxypool/base/id.hpp"
+#include "proxypool/base/ip.hpp"
 #include "proxypool/base/time.hpp"
 
 namespace proxypool::gateway {
@@ -31,15 +35,23 @@ struct UpstreamKey {
   std::uint64_t credential = 0;  // a tag of the credential's version
   std::uint64_t client = 0;      // a tag of the client's name; 0: nobody
   std::uint64_t session = 0;     // a tag of the session's name; 0: none
+  std::uint64_t target = 0;      // a tag of the target, without a proxy; 0: there is one
   friend bool operator==(const UpstreamKey&, const UpstreamKey&) = default;
 
   [[nodiscard]] std::size_t hash() const noexcept {
     std::uint64_t h = proxy.value() ^ (credential * 0x9E3779B97F4A7C15U) ^
-                      (client * 0xC2B2AE3D27D4EB4FU) ^ (session * 0x165667B19E3779F9U);
+                      (client * 0xC2B2AE3D27D4EB4FU) ^ (session * 0x165667B19E3779F9U) ^ target;
     h ^= h >> 32U;
     h *= 0xD6E8FEB86659FD93U;
     return h ^ (h >> 32U);
   }
+};
+
+// Where a connection without a proxy leads. A tag is no proof: whoever takes an idle one compares.
+struct Destination {
+  std::string host;  // canonical
+  std::uint16_t port = 0;
+  IpAddress address;
 };
 
 // Who uses a connection that is not idle.
@@ -60,6 +72,11 @@ class Upstream final : public Wire {
       : Wire(lane), pool_(pool), key_(key) {}
 
   [[nodiscard]] const UpstreamKey& key() const noexcept { return key_; }
+  // Null: it leads to a proxy, or is never kept.
+  [[nodiscard]] const Destination* destination() const noexcept { return destination_.get(); }
+  void leads_to(Destination to) {
+    destination_ = std::make_unique<const Destination>(std::move(to));
+  }
 
  private:
   friend class UpstreamPool;
@@ -67,6 +84,7 @@ class Upstream final : public Wire {
 
   UpstreamPool& pool_;
   UpstreamKey key_;
+  std::unique_ptr<const Destination> destination_;
   UpstreamUser* user_ = nullptr;  // null: idle
   TimePoint idle_until_{};
   Upstream* next_in_bucket_ = nullptr;
@@ -87,6 +105,8 @@ class UpstreamPool {
   [[nodiscard]] Upstream* make(const UpstreamKey& key, UpstreamUser& user);
   // An idle connection for `user`, the one used last; null when there is none.
   [[nodiscard]] Upstream* take(const UpstreamKey& key, UpstreamUser& user) noexcept;
+  // Another user from now on.
+  static void pass_on(Upstream& upstream, UpstreamUser& user) noexcept { upstream.user_ = &user; }
   // Keeps a connection that is clean: nothing read and not used, nothing unsent.
   void give(Upstream& upstream);
   // Ends a connection in use.

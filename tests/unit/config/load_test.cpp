@@ -283,8 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"distribution: {auth: {mode: bearer}}\n" + kRest, "bearer"},
         Refused{upstream("", "{type: gateway}"), "gateway"},
         Refused{http(kUrl, ", response: {format: csv}"), "csv"},
-        Refused{"routings: [{id: a, strategy: sequential, upstreams: [{id: u}]}]", "sequential"},
-        Refused{"routings: [{id: a, onUnavailable: direct, upstreams: [{id: u}]}]", "direct"}));
+        Refused{"routings: [{id: a, strategy: sequential, upstreams: [{id: u}]}]", "sequential"}));
 
 TEST(Load, SocksIsRefusedWithAClearWord) {
   const auto loaded =

@@ -78,6 +78,22 @@ routings: [{id: r, match: {kinds: [connect], methods: [GET]}, upstreams: [{id: a
   EXPECT_THAT(match.format_errors(), HasSubstr("methods and pathPrefixes never match"));
 }
 
+TEST(References, OnlyWhatGoesDirectNeedsNoUpstream) {  // GW-34
+  const auto direct = load(kTwo + R"(
+routings:
+  - {id: inside, match: {hosts: ["*.example"]}, upstreams: [], onUnavailable: direct}
+  - {id: rest, upstreams: [{id: acme}, {id: other}], onUnavailable: direct}
+)");
+  ASSERT_TRUE(direct.config) << direct.format_errors();
+  EXPECT_THAT(direct.format_warnings(), HasSubstr("routings[1].onUnavailable: while no proxy is"));
+  EXPECT_THAT(direct.format_warnings(), testing::Not(HasSubstr("routings[0]")));
+  const auto nowhere = load(kTwo + R"(
+routings: [{id: r, upstreams: [], onUnavailable: wait}]
+)");
+  EXPECT_THAT(nowhere.format_errors(), HasSubstr("routings[0].upstreams: names no upstream (set "
+                                                 "onUnavailable: direct"));
+}
+
 TEST(References, RegularExpressionsCompile) {
   const auto loaded = load(kTwo + R"(
 routings:

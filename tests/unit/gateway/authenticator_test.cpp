@@ -5,9 +5,7 @@
 #include <string>
 
 #include "gateway/ingress/answer.hpp"
-#include "gateway/transport/resolver.hpp"
 #include "net/event_loop.hpp"
-#include "runtime/manual_clock.hpp"
 #include "unit/gateway/authenticator_fixture.hpp"
 
 namespace proxypool::gateway {
@@ -114,42 +112,6 @@ TEST_F(AuthenticatorTest, ASourceRunsOutOfTriesAndGetsThemBack) {
                                            now + 2 * Authenticator::kTokenEvery);
   EXPECT_EQ(later.verdict, Verdict::Pending);
   EXPECT_EQ(verdict(), Verifier::Verdict::Rejected);
-}
-
-TEST(ResolverTest, AsksOnceForAllAndBelievesForAWhile) {
-  runtime::ManualClock clock;
-  std::atomic<int> asked{0};
-  Resolver resolver(
-      clock,
-      [&](const std::string& name, Deadline) -> Result<IpAddress> {
-        ++asked;
-        if (name == "gone.example") return Error{ErrorCode::NotFound, Origin::Proxy, "no"};
-        return IpAddress::v4(0x7f000002);
-      },
-      seconds(1));
-  net::EventLoop loop;
-  int answers = 0;
-  Resolved last;
-  Resolver::Asker asker{loop, [&](const std::string&, const Resolved& resolved) {
-                          ++answers;
-                          last = resolved;
-                        }};
-  EXPECT_FALSE(resolver.resolve("a.example", asker));
-  (void)resolver.resolve("a.example", asker);
-  while (answers == 0) loop.turn(milliseconds(10));
-  EXPECT_EQ(last.address, IpAddress::v4(0x7f000002));
-  EXPECT_TRUE(resolver.resolve("a.example", asker));
-  EXPECT_EQ(asked, 1);
-  clock.advance(Resolver::kFresh);
-  EXPECT_FALSE(resolver.resolve("a.example", asker)) << "asked anew";
-  EXPECT_FALSE(resolver.resolve("gone.example", asker));
-  while (answers < 3) loop.turn(milliseconds(10));
-  const auto gone = resolver.resolve("gone.example", asker);
-  ASSERT_TRUE(gone);
-  EXPECT_FALSE(gone->address);
-  clock.advance(Resolver::kFailed);
-  EXPECT_FALSE(resolver.resolve("gone.example", asker)) << "a failure is forgotten soon";
-  resolver.stop();
 }
 
 // Each row of the error contract as it stands on the wire.

@@ -77,8 +77,8 @@ TEST_F(GatewayHttpsProxy, IsAskedForByItsNameAndMustBearIt) {
         (void)peer.at_end();
       },
       "DNS:vendor.example", "vendor.example");
-  rig_.look_up = [](const std::string&, Deadline) -> Result<IpAddress> {
-    return IpAddress::v4(0x7f000001);
+  rig_.look_up = [](const std::string&, Deadline) -> Result<std::vector<IpAddress>> {
+    return std::vector{IpAddress::v4(0x7f000001)};
   };
   start();
   EXPECT_EQ(code_of(get("/")), "HTTP/1.1 200 OK");

@@ -157,10 +157,10 @@ TEST_F(GatewayRetry, AConnectionThatDoesNotComeAboutTimesOut) {
 TEST_F(GatewayRetry, NamedProxiesAreLookedUpOnceAndRemembered) {
   proxies_.emplace_back(answering("ok"));
   rig_.add({.host = "vendor.example", .port = proxies_.back().port()});
-  rig_.look_up = [&](const std::string& name, Deadline) -> Result<IpAddress> {
+  rig_.look_up = [&](const std::string& name, Deadline) -> Result<std::vector<IpAddress>> {
     ++number_;
     EXPECT_EQ(name, "vendor.example");
-    return IpAddress::v4(0x7f000001);
+    return std::vector{IpAddress::v4(0x7f000001)};
   };
   rig_.settings.reuse = false;
   start();

@@ -150,6 +150,7 @@ inline void encode(CanonicalWriter& out, const SnapshotPolicy& policy) {
   out.number(policy.username_parameters ? 1 : 0);
   out.text(policy.session_header);
   out.number(static_cast<std::uint64_t>(policy.session_idle.count()));
+  out.number(policy.resolve_before_proxy ? 1 : 0);
 }
 
 inline void encode(CanonicalWriter& out, const SnapshotCredential& credential) {

@@ -124,6 +124,7 @@ struct SnapshotPolicy {
   bool username_parameters = true;                 // R5: a user name may ask for more than a client
   std::string session_header = "X-Proxy-Session";  // R4; empty: none
   milliseconds session_idle{600'000};              // a session that is not used so long is over
+  bool resolve_before_proxy = false;  // GW-20: names are judged by our own resolution, too
   friend bool operator==(const SnapshotPolicy&, const SnapshotPolicy&) = default;
 };
 

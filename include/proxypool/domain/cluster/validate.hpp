@@ -38,9 +38,6 @@ inline Status check_routing(const SnapshotRouting& routing,
   if (routing.upstreams.size() > UpstreamOrder::kUpstreamsMax) {
     return refuse(name + " has more upstreams than 64");
   }
-  if (routing.on_unavailable == OnUnavailable::Direct) {
-    return refuse(name + ": this worker knows no onUnavailable direct");
-  }
   if (routing.on_unavailable == OnUnavailable::Wait &&
       (routing.wait_timeout <= milliseconds{0} || routing.waiters_max == 0)) {
     return refuse(name + " waits without a waitTimeout and maxWaiters");

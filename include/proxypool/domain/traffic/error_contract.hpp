@@ -132,6 +132,19 @@ constexpr const RefusalRow& contract(Refusal refusal) noexcept {
   return kErrorContract[static_cast<std::size_t>(refusal)];
 }
 
+// The same failure where there was no proxy: it is the target's.
+constexpr Refusal without_proxy(Refusal refusal) noexcept {
+  switch (refusal) {
+    case Refusal::ProxyConnectFailed:
+      return Refusal::TargetConnectFailed;
+    case Refusal::ProxyAuthRejected:  // an origin has no business with 407 (GW-41)
+    case Refusal::ProxyProtocolError:
+      return Refusal::TargetProtocolError;
+    default:
+      return refusal;
+  }
+}
+
 // The RFC 9209 error type, which tells a lost connection from a wrong answer under one code.
 constexpr std::string_view proxy_status(Refusal refusal, FailureKind kind) noexcept {
   const bool answerless =
