@@ -100,9 +100,8 @@ std::string Cluster::config_text(std::size_t gateway) const {
   return "storage: {stateDir: " + (folder() / "state").string() + "}\n" +
          "controlPlane:\n  listen: " + control + "\n" + indented(options_.control_plane, 2) +
          "gateway:\n  listen: " + loopback(gateway_port(gateway)) + "\n  controlPlane: " + control +
-         (options_.one_port ? "\n  sharePort: true" : "") +
-         "\n  target: {allowCIDRs: [127.0.0.0/8]}\n" + metrics_at(metrics) +
-         indented(options_.gateway, 2) +
+         (options_.one_port ? "\n  sharePort: true" : "") + "\n  target: {" + options_.target +
+         "}\n" + metrics_at(metrics) + indented(options_.gateway, 2) +
          "distribution:\n  listen: " + loopback(distribution_.port()) + "\n" +
          indented(options_.distribution, 2) + "admin: {listen: " + loopback(admin_.port()) + "}\n" +
          "controller:\n" + metrics_at(controller_metrics_.port()) +

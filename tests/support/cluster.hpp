@@ -39,6 +39,7 @@ struct ClusterOptions {
 
   // Further lines of these sections of the configuration, as in block style, without indentation.
   std::string control_plane{};
+  std::string target = "allowCIDRs: [127.0.0.0/8]";  // gateway.target, in flow style
   std::string gateway{};
   std::string distribution{};
   std::string check{};

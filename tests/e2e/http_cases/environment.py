@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -15,13 +16,14 @@ START_S = 30
 ALLOW_198 = {"access": {"allowCIDRs": ["198.51.100.7/32"]}}
 EXPECTS_HEADER = {"trustedProxies": ["127.0.0.1"], "proxyProtocol": "required"}
 
-# What the words behind `chain` in a case's mode mean for the gateway's configuration.
+# What the words behind `chain` or `direct` in a case's mode mean for the gateway's configuration.
 SETUPS = {
     "allow-list 198.51.100.7/32, no trusted proxies": ALLOW_198,
     "PROXY protocol expected, allow-list holds only 198.51.100.7":
         {"access": {**ALLOW_198["access"], **EXPECTS_HEADER}},
     "PROXY protocol not configured for this peer": {},
     "body idle limit 3 s": {"transport": {"idle": "3s"}},
+    "loopback allowed for the test": {"target": {"allowCIDRs": ["127.0.0.0/8"]}},
 }
 
 
@@ -30,12 +32,14 @@ class Unsupported(Exception):
 
 
 def setup(case):
-    """The gateway's part of the configuration, and the password of its one client or None."""
+    """The gateway's part of the configuration, the password of its one client or None, and whether
+    it goes direct."""
     mode, *rest = case.get("mode", "chain").split(", ", 1)
-    if mode != "chain" or (rest and rest[0] not in SETUPS):
+    if mode not in ("chain", "direct") or (rest and rest[0] not in SETUPS):
         raise Unsupported(case["mode"])
     own = dict(SETUPS[rest[0]]) if rest else {}
-    return own, case["ingress_auth"].removeprefix("basic ") if "ingress_auth" in case else None
+    client = case["ingress_auth"].removeprefix("basic ") if "ingress_auth" in case else None
+    return own, client, mode == "direct"
 
 
 def free_ports(count):
@@ -49,7 +53,7 @@ def free_ports(count):
     return ports
 
 
-def configuration(folder, upstream_port, own, client):
+def configuration(folder, upstream_port, own, client, direct):
     """One file for all three programs."""
     names = ["control", "proxy", "metrics", "distribution", "admin", "controller", "checker"]
     at = dict(zip(names, (f"127.0.0.1:{port}" for port in free_ports(len(names)))))
@@ -69,6 +73,9 @@ def configuration(folder, upstream_port, own, client):
             "type": "static", "proxies": [f"http://vuser:vpass@127.0.0.1:{upstream_port}"]}}],
         "routings": [{"id": "all", "upstreams": [{"id": "vendor"}]}],
     }
+    if direct:
+        config["upstreams"] = []
+        config["routings"] = [{"id": "all", "upstreams": [], "onUnavailable": "direct"}]
     if client is not None:
         name, password = client.split(":")
         secret = folder / "password"
@@ -84,8 +91,9 @@ class Cluster:
     The checker runs until it has found that the proxy works; its probes would get into the cases.
     """
 
-    def __init__(self, folder, at):
+    def __init__(self, folder, at, direct):
         self.folder = folder
+        self.direct = direct
         host, port = at["proxy"].split(":")
         self.address = (host, int(port))
         self.metrics = f"http://{at['metrics']}"
@@ -96,7 +104,10 @@ class Cluster:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="http-cases-"))
         config, at = configuration(folder, upstream.port, *wanted)
         (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
-        cluster = cls(folder, at)
+        # Where the gateway goes direct the upstream plays every origin there is.
+        (folder / "network").write_text(
+            f"name .example 203.0.113.7\ndial * {upstream.port}\n", encoding="utf-8")
+        cluster = cls(folder, at, wanted[2])
         try:
             for name in ("controller", "checker", "gateway"):
                 await cluster.run(pathlib.Path(programs), name)
@@ -108,17 +119,24 @@ class Cluster:
         return cluster
 
     async def run(self, programs, name):
+        network = {}
+        if self.direct and name == "gateway":
+            network = {"PROXYPOOL_TEST_NETWORK": str(self.folder / "network"),
+                       "LD_PRELOAD": str(programs.parent / "tests/libtest_network.so")}
         with open(self.folder / f"{name}.log", "wb") as log:
             self.children[name] = await asyncio.create_subprocess_exec(
                 programs / f"proxy-{name}", "--config", self.folder / "config.yaml",
-                stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log)
+                stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, **network})
 
     async def serves(self):
         end = asyncio.get_running_loop().time() + START_S
         while True:
             try:
                 await self.read("/readyz")
-                if re.search(r"(?m)^proxypool_gateway_proxies(\{\})? 1$", await self.read("/metrics")):
+                proxies = 0 if self.direct else 1
+                if re.search(rf"(?m)^proxypool_gateway_proxies(\{{\}})? {proxies}$",
+                             await self.read("/metrics")):
                     return
             except (urllib.error.URLError, ConnectionError):
                 pass

@@ -151,8 +151,9 @@ def count(data, text):
 
 
 class Judge:
-    def __init__(self, expect, client, upstream):
+    def __init__(self, expect, client, upstream, direct=False):
         self.expect, self.client, self.upstream = expect, client, upstream
+        self.direct = direct
 
     def positive(self):
         """The demands that time can still meet, as a list of complaints."""
@@ -210,6 +211,8 @@ class Judge:
         if forbidden is True:
             if self._case_bytes(seen):
                 bad.append(f"the upstream got {bytes(seen[:60])!r}")
+            if self.direct and any(not c.answered_clean for c in self.upstream.connections):
+                bad.append("a connection to an origin")
         else:
             bad += [f"the upstream got {t!r}" for t in forbidden if holds(seen, t)]
         for text, most in expect.get("upstream_max_occurrences", {}).items():

@@ -52,7 +52,7 @@ async def plain_get(case, gateway, upstream):
     """The GET after each case: shows a poisoned or half-read upstream connection."""
     token = os.urandom(8).hex()
     target = f"http://plain.example/{token}".encode()
-    upstream.clean = (target, b"plain-" + token[::-1].encode())
+    upstream.clean = (f"/{token}".encode(), b"plain-" + token[::-1].encode())
     answering = asyncio.create_task(upstream.answer_clean())
     auth = b""
     if "ingress_auth" in case:
@@ -113,7 +113,8 @@ async def run_variant(case, seat, target, patience):
     upstream.begin([[]] if reply is None else script.parse(reply, values))
     client = script.Client(gateway.address, script.parse(send, values), judge.whole_answers)
     playing = asyncio.create_task(client.run())
-    watch = judge.Judge(case["expect"], client, upstream)
+    direct = case.get("mode", "").startswith("direct")
+    watch = judge.Judge(case["expect"], client, upstream, direct)
     try:
         bad = await judged(case, watch, patience)
         bad += await plain_get(case, gateway, upstream)
