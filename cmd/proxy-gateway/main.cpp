@@ -116,7 +116,9 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
   gateway::Settings settings = settings_of(config);
   if (!passed->empty()) settings.listen = net::local_endpoint(passed->front().get());
   gateway::WaitQueue waits;
-  gateway::ProxyRegistry registry({config.gateway.bench, &waits});
+  gateway::ProxyRegistry::Options options{config.gateway.bench, &waits};
+  options.penalty = settings.connect;
+  gateway::ProxyRegistry registry(options);
   runtime::SnapshotCell<gateway::View> views;
   gateway::Gateway server(settings, {views, registry, waits, process.metrics(), *crypto,
                                      process.events(), clock, look_up});

@@ -6,12 +6,17 @@
 #include <utility>
 
 #include "gateway/worker.hpp"
+#include "proxypool/base/hash.hpp"
 
 namespace proxypool::gateway {
 namespace {
 
+// Requests of one session, else of one client, want one proxy, if the routing cares (R1).
 Wanted wanted_by(const Exchange& exchange) noexcept {
-  return exchange.asked == nullptr ? Wanted{} : exchange.asked->wanted();
+  Wanted out = exchange.asked == nullptr ? Wanted{} : exchange.asked->wanted();
+  out.affinity = exchange.client_tag;
+  if (!exchange.session.empty()) out.affinity = mix64(exchange.client_tag) ^ exchange.session.tag();
+  return out;
 }
 
 // What a waiter asks beyond any place of its routing: a strict session waits for its own proxy.

@@ -22,6 +22,8 @@ static_assert(to_wire(domain::Balancer::LeastConn) == v1::BALANCER_LEAST_CONN);
 static_assert(to_wire(domain::Balancer::RoundRobin) == v1::BALANCER_ROUND_ROBIN);
 static_assert(to_wire(domain::Balancer::Random) == v1::BALANCER_RANDOM);
 static_assert(to_wire(domain::Balancer::TwoRandomChoices) == v1::BALANCER_TWO_RANDOM_CHOICES);
+static_assert(to_wire(domain::Balancer::LeastTime) == v1::BALANCER_LEAST_TIME);
+static_assert(to_wire(domain::Balancer::ConsistentHash) == v1::BALANCER_CONSISTENT_HASH);
 static_assert(to_wire(domain::OnUnavailable::Reject) == v1::ON_UNAVAILABLE_REJECT);
 static_assert(to_wire(domain::OnUnavailable::Wait) == v1::ON_UNAVAILABLE_WAIT);
 static_assert(to_wire(domain::OnUnavailable::Direct) == v1::ON_UNAVAILABLE_DIRECT);

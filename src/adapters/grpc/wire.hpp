@@ -77,7 +77,7 @@ struct WireEnum<domain::Strategy> {
 template <>
 struct WireEnum<domain::Balancer> {
   static constexpr std::string_view name = "balancer";
-  static constexpr auto last = domain::Balancer::TwoRandomChoices;
+  static constexpr auto last = domain::Balancer::ConsistentHash;
 };
 template <>
 struct WireEnum<domain::OnUnavailable> {

@@ -16,7 +16,8 @@ using domain::Strategy;
 const std::vector<Strategy> kStrategies = {Strategy::RoundRobin, Strategy::WeightedRoundRobin,
                                            Strategy::Random, Strategy::LeastConn, Strategy::First};
 const std::vector<Balancer> kBalancers = {Balancer::LeastConn, Balancer::RoundRobin,
-                                          Balancer::Random, Balancer::TwoRandomChoices};
+                                          Balancer::Random,    Balancer::TwoRandomChoices,
+                                          Balancer::LeastTime, Balancer::ConsistentHash};
 const std::vector<OnUnavailable> kOnUnavailable = {OnUnavailable::Reject, OnUnavailable::Wait,
                                                    OnUnavailable::Direct};
 
@@ -88,7 +89,9 @@ Type<std::vector<RoutingConfig>> routings() {
           field("strategy", &R::strategy, word<Strategy>(kStrategies),
                 "How the upstream is chosen."),
           field("balancer", &R::balancer, word<Balancer>(kBalancers),
-                "How the proxy is chosen in the upstream."),
+                "How the proxy is chosen in the upstream: least_time by how long answers take and "
+                "what is in flight; consistent_hash keeps a session, else a client, at one "
+                "proxy."),
           field("upstreams", &R::upstreams, list_of(routing_upstream(), 0, 1000),
                 "Where the requests go; empty, with onUnavailable: direct: to their targets "
                 "without a proxy.")

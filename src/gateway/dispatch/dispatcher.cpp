@@ -32,7 +32,10 @@ void Allocation::take(Allocation& other) noexcept {
   registry_ = other.registry_;
   upstream_ = other.upstream_;
   routing_ = other.routing_;
+  taken_at_ = other.taken_at_;
   member_ = other.member_;
+  timed_ = other.timed_;
+  answered_ = other.answered_;
   stripe_ = other.stripe_;
   stage_ = std::exchange(other.stage_, Stage::Free);
 }
@@ -42,8 +45,25 @@ void Allocation::commit() noexcept {
   if (upstream_->members.commit(member_)) stage_ = Stage::Active;
 }
 
+void Allocation::answered(bool good, TimePoint now) noexcept {
+  if (!held() || !to_be_timed()) return;
+  answered_ = true;
+  if (!good) {
+    upstream_->members.failed(member_, now, registry_->options().penalty);
+  } else if (timed_) {
+    upstream_->members.answered(member_, now, now - taken_at_);
+  }
+}
+
 void Allocation::release(domain::Failure failure, TimePoint now) noexcept {
   if (PP_BUG_IF(!held())) return;
+  if (to_be_timed()) {
+    if (failure.phase != domain::Phase::None) {
+      upstream_->members.failed(member_, now, registry_->options().penalty);
+    } else if (timed_) {
+      upstream_->members.given_up(member_, now, now - taken_at_);
+    }
+  }
   give_back(judge(failure), now);
 }
 
@@ -140,10 +160,11 @@ Acquisition Dispatcher::acquire(const View& view, const View::Routing& routing,
       const std::size_t suspects_here = part == nullptr ? upstream.suspects : part->suspects;
       if (tier == Tier::Suspect && suspects_here == 0) continue;
       const auto from = part == nullptr ? upstream.candidates() : part->candidates();
-      const auto member = reserve(upstream, from, routing.balancer, tier, tried, now, random);
+      const auto member =
+          reserve(upstream, from, routing.balancer, tier, tried, now, random, wanted.affinity);
       if (member == Members::kNone) continue;
       out.outcome = Acquired::Ok;
-      out.allocation = hand_out(upstream, member, routing);
+      out.allocation = hand_out(upstream, member, routing, now);
       return out;
     }
   }
@@ -190,7 +211,7 @@ Acquisition Dispatcher::acquire_at(const View& view, const View::Routing& routin
                      (suspects && members.try_reserve(binding.member, Tier::Suspect, now));
   if (taken && stands()) {
     out.outcome = Acquired::Ok;
-    out.allocation = hand_out(upstream, binding.member, routing);
+    out.allocation = hand_out(upstream, binding.member, routing, now);
     return out;
   }
   if (taken) {
@@ -204,7 +225,8 @@ Acquisition Dispatcher::acquire_at(const View& view, const View::Routing& routin
 
 std::uint32_t Dispatcher::reserve(const View::Upstream& upstream, const domain::Candidates& from,
                                   domain::Balancer balancer, Tier tier,
-                                  const ExcludedProxies& tried, TimePoint now, Random& random) {
+                                  const ExcludedProxies& tried, TimePoint now, Random& random,
+                                  std::uint64_t affinity) {
   Members& members = upstream.runtime->members;
   // A slot may have passed to another proxy since this view was made; then it is not the view's.
   const auto admit = [&](std::uint32_t member) {
@@ -213,7 +235,8 @@ std::uint32_t Dispatcher::reserve(const View::Upstream& upstream, const domain::
   };
   constexpr int kRounds = 4;
   for (int round = 0; round < kRounds; ++round) {
-    const auto member = domain::reserve_by(balancer, tier, members, from, now, random, admit);
+    const auto member =
+        domain::reserve_by(balancer, tier, members, from, now, random, admit, affinity);
     if (member == Members::kNone) break;
     // The place keeps the slot from passing on: what holds now, holds.
     if (members.id(member) == upstream.entries[member]->id) return member;
@@ -224,11 +247,12 @@ std::uint32_t Dispatcher::reserve(const View::Upstream& upstream, const domain::
 }
 
 Allocation Dispatcher::hand_out(const View::Upstream& upstream, std::uint32_t member,
-                                const View::Routing& routing) {
+                                const View::Routing& routing, TimePoint now) {
   Allocation out;
   out.entry_ = upstream.entries[member];
   out.registry_ = &registry_;
   out.upstream_ = upstream.runtime;
+  out.taken_at_ = now;
   out.member_ = member;
   out.stage_ = Allocation::Stage::Reserved;
   if (routing.in_flight_max != 0) out.routing_ = routing.runtime;

@@ -70,6 +70,11 @@ class Allocation {
   }
   // The upstream connection stands: the reserved place becomes an active one. Once.
   void commit() noexcept;
+  // The time until the answer will say nothing about the proxy: a client's body goes first.
+  void leave_untimed() noexcept { timed_ = false; }
+  // The head of the final answer has come or the tunnel stands; for least_time. Not `good`: it is
+  // one that proxies give themselves when they cannot serve. The first call counts.
+  void answered(bool good, TimePoint now) noexcept;
   // Gives the place back with what happened. A failure to dial or to get through the proxy's own
   // handshake counts against the proxy (two in a row bench it), a later one is neutral, none is
   // good.
@@ -85,12 +90,18 @@ class Allocation {
     if (held()) give_back(domain::Verdict::Neutral, TimePoint{});
   }
   void give_back(domain::Verdict verdict, TimePoint now) noexcept;
+  [[nodiscard]] bool to_be_timed() const noexcept {
+    return !answered_ && upstream_->timed.load(std::memory_order_relaxed);
+  }
 
   EntryPointer entry_;
   ProxyRegistry* registry_ = nullptr;
   UpstreamRuntime* upstream_ = nullptr;
   RoutingRuntime* routing_ = nullptr;  // null: the routing has no maximum to count for
+  TimePoint taken_at_{};
   std::uint32_t member_ = 0;
+  bool timed_ = true;
+  bool answered_ = false;
   std::uint8_t stripe_ = kUncounted;
   Stage stage_ = Stage::Free;
 };
@@ -195,7 +206,7 @@ class Dispatcher {
   [[nodiscard]] std::uint32_t reserve(const View::Upstream& upstream,
                                       const domain::Candidates& from, domain::Balancer balancer,
                                       domain::Tier tier, const ExcludedProxies& tried,
-                                      TimePoint now, Random& random);
+                                      TimePoint now, Random& random, std::uint64_t affinity);
   // Takes one of the routing's own places, if it counts them. False: it is full.
   [[nodiscard]] static bool enter(const View::Routing& routing) noexcept;
   // Gives it back when nothing came of it.
@@ -203,7 +214,7 @@ class Dispatcher {
   // Somebody who looked for a place here just now may have missed one.
   void look_again(const UpstreamRuntime& upstream) noexcept;
   [[nodiscard]] Allocation hand_out(const View::Upstream& upstream, std::uint32_t member,
-                                    const View::Routing& routing);
+                                    const View::Routing& routing, TimePoint now);
 
   ProxyRegistry& registry_;
   unsigned thread_;

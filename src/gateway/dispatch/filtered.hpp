@@ -30,7 +30,8 @@ namespace proxypool::gateway {
 // What a request asks of its proxies. Views: good for as long as the request.
 struct Wanted {
   const domain::ProxyFilter* filter = nullptr;
-  std::string_view key;  // of the filter; empty: any proxy will do
+  std::string_view key;        // of the filter; empty: any proxy will do
+  std::uint64_t affinity = 0;  // requests with the same one want the same proxy; 0: any
 };
 
 struct FilteredRouting {

@@ -72,6 +72,7 @@ struct UpstreamRuntime {
   domain::Members members;
   StripedCount in_flight;                 // kept while `counted`
   std::atomic<bool> counted{false};       // some routing chooses among upstreams by load
+  std::atomic<bool> timed{false};         // some routing chooses among its proxies by time
   std::atomic<std::uint32_t> waiters{0};  // requests that wait for a place here
 };
 
@@ -104,6 +105,7 @@ class ProxyRegistry {
     nanoseconds bench = std::chrono::seconds(2);  // gateway.bench; 0: nobody is benched
     PlaceListener* listener = nullptr;            // outlives the registry
     std::size_t slots_max = kSlotsMax;
+    nanoseconds penalty = std::chrono::seconds(5);  // what a failed attempt counts for least_time
   };
 
   explicit ProxyRegistry(Options options) : options_(options) {}

@@ -145,6 +145,9 @@ Status ViewBuilder::add_routing(const domain::SnapshotRouting& routing) {
     if (routing.strategy == domain::Strategy::LeastConn) {
       view_->upstreams_[number].runtime->counted.store(true, std::memory_order_relaxed);
     }
+    if (routing.balancer == domain::Balancer::LeastTime) {
+      view_->upstreams_[number].runtime->timed.store(true, std::memory_order_relaxed);
+    }
   }
   std::vector<std::string> tag_keys;
   for (const auto& [key, value] : routing.match.tags) tag_keys.push_back(key);

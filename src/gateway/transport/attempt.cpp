@@ -10,6 +10,7 @@
 #include "gateway/worker.hpp"
 #include "net/http/rewrite.hpp"
 #include "net/socket.hpp"
+#include "proxypool/domain/traffic/outcome.hpp"
 
 namespace proxypool::gateway {
 namespace {
@@ -84,6 +85,7 @@ void Connection::connect(const net::RequestHead& head) {
     return refuse(x.last_refusal.value_or(domain::Refusal::NoCandidate), x.last_kind);
   }
   const ProxyEntry& proxy = x.allocation.proxy();
+  if (x.has_body) x.allocation.leave_untimed();
   x.last_tried = proxy.id;
   x.routed = x.routing->runtime;
   if (x.note != nullptr) {
@@ -402,6 +404,7 @@ void Connection::continue_unasked() {
 
 void Connection::begin_answer(const net::ResponseHead& head) {
   Exchange& x = *exchange_;
+  x.allocation.answered(!domain::may_be_the_vendors(x.status), worker_.now());
   x.committed = true;
   x.head.clear();
   worker_.confirm_session(x);
@@ -434,6 +437,7 @@ void Connection::open_tunnel(const net::ResponseHead& head) {
 
 void Connection::begin_tunnel(std::string_view answer) {
   Exchange& x = *exchange_;
+  x.allocation.answered(true, worker_.now());
   const Settings& settings = worker_.settings();
   x.committed = true;
   x.head.clear();

@@ -35,6 +35,7 @@
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/random.hpp"
 #include "proxypool/base/time.hpp"
+#include "proxypool/domain/balance/latency.hpp"
 #include "proxypool/domain/balance/level_index.hpp"
 #include "proxypool/domain/balance/segmented.hpp"
 #include "proxypool/domain/proxy/capacity.hpp"
@@ -76,12 +77,14 @@ class Members {
     } else {
       words_.grow(member + 1);
       facts_.grow(member + 1);
+      latencies_.grow(member + 1);
       (void)words_[member].update([](Word& w) { return w.set_note(kNowhere), true; });
       if (indexing_) index_.grow(member + 1);
       size_.store(member + 1, std::memory_order_release);
       if (!indexing_ && member == kScanMax) start_index();
     }
     facts_[member].id.store(id.value());
+    latencies_[member].forget();
     return member;
   }
   // Opens a member, or changes an open one.
@@ -141,6 +144,20 @@ class Members {
   [[nodiscard]] std::uint32_t load_of(std::uint32_t member) const noexcept {
     const Word w = words_[member].load();
     return in_tier(w, Tier::Available) && w.taken() < w.limit() ? w.taken() : kFull;
+  }
+  // How long this member's answers take, in microseconds; like the others' if that is not known.
+  [[nodiscard]] float cost(std::uint32_t member, TimePoint now) const noexcept {
+    return latencies_[member].cost(now, median_.value());
+  }
+  // For cost: an answer came, none came that was one, or nobody waited for it any longer.
+  void answered(std::uint32_t member, TimePoint now, nanoseconds took) noexcept {
+    median_.learn(member, latencies_[member].succeeded(now, took, median_.value()), now);
+  }
+  void failed(std::uint32_t member, TimePoint now, nanoseconds penalty) noexcept {
+    median_.learn(member, latencies_[member].failed(now, penalty, median_.value()), now);
+  }
+  void given_up(std::uint32_t member, TimePoint now, nanoseconds after) noexcept {
+    median_.learn(member, latencies_[member].lasted(now, after, median_.value()), now);
   }
   // For round robin: whose turn it is, kept over snapshots.
   [[nodiscard]] std::uint64_t next_turn() noexcept {
@@ -444,6 +461,8 @@ class Members {
 
   Segmented<Capacity, 6, LevelIndex::kMembersLog> words_;
   Segmented<Facts, 6, LevelIndex::kMembersLog> facts_;
+  Segmented<Latency, 6, LevelIndex::kMembersLog> latencies_;
+  MedianLatency median_;
   LevelIndex index_;
   alignas(64) std::atomic<std::uint64_t> turn_{0};
   alignas(64) std::atomic<std::int64_t> bench_due_{INT64_MAX};

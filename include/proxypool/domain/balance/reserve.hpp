@@ -8,7 +8,9 @@
 #include "proxypool/base/random.hpp"
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/balance/candidates.hpp"
+#include "proxypool/domain/balance/consistent_hash.hpp"
 #include "proxypool/domain/balance/least_conn.hpp"
+#include "proxypool/domain/balance/least_time.hpp"
 #include "proxypool/domain/balance/members.hpp"
 #include "proxypool/domain/balance/random_choice.hpp"
 #include "proxypool/domain/balance/round_robin.hpp"
@@ -18,10 +20,12 @@
 namespace proxypool::domain {
 
 // admit(member) → whether the request may have this member at all. SUSPECT members are few and a
-// last resort: for them every balancer takes the least loaded one. Members::kNone: nobody is free.
+// last resort: for them every balancer takes the least loaded one. `key`: what consistent_hash goes
+// by; 0: none. Members::kNone: nobody is free.
 template <class Admit>
 std::uint32_t reserve_by(Balancer balancer, Tier tier, Members& members, const Candidates& from,
-                         TimePoint now, Random& random, Admit&& admit) noexcept {
+                         TimePoint now, Random& random, Admit&& admit,
+                         std::uint64_t key = 0) noexcept {
   members.wake_benched(now);
   if (tier == Tier::Suspect) return members.reserve_least(tier, from.mask, now, random, admit);
   switch (balancer) {
@@ -31,6 +35,10 @@ std::uint32_t reserve_by(Balancer balancer, Tier tier, Members& members, const C
       return ReserveRandom{}(members, from, now, random, admit);
     case Balancer::TwoRandomChoices:
       return ReserveTwoRandomChoices{}(members, from, now, random, admit);
+    case Balancer::LeastTime:
+      return ReserveLeastTime{}(members, from, now, random, admit);
+    case Balancer::ConsistentHash:
+      return ReserveConsistentHash{key}(members, from, now, random, admit);
     case Balancer::LeastConn:
       break;
   }

@@ -1,5 +1,5 @@
-// two_random_choices: the less loaded of two random members. The approximation of least_conn that
-// needs no index: its largest load stays within a small step of the mean.
+// two_random_choices: the less loaded of two different random members. The approximation of
+// least_conn that needs no index: its largest load stays within a small step of the mean.
 //
 // Thread rule: any thread, without a lock, without allocation.
 #pragma once
@@ -11,6 +11,7 @@
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/balance/candidates.hpp"
 #include "proxypool/domain/balance/members.hpp"
+#include "proxypool/domain/balance/pair.hpp"
 
 namespace proxypool::domain {
 
@@ -21,8 +22,7 @@ struct ReserveTwoRandomChoices {
   std::uint32_t operator()(Members& members, const Candidates& from, TimePoint now, Random& random,
                            Admit&& admit) const noexcept {
     for (int i = 0; i < kTries && !from.available.empty(); ++i) {
-      std::uint32_t first = from.available[random.below(from.available.size())];
-      std::uint32_t second = from.available[random.below(from.available.size())];
+      auto [first, second] = draw_pair(from.available, random);
       if (members.load_of(second) < members.load_of(first)) std::swap(first, second);
       if (admit(first) && members.try_reserve(first, Tier::Available, now)) return first;
       if (admit(second) && members.try_reserve(second, Tier::Available, now)) return second;

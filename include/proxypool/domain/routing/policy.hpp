@@ -23,7 +23,14 @@ enum class Strategy : std::uint8_t {
 };
 
 // Chooses the proxy in the upstream.
-enum class Balancer : std::uint8_t { LeastConn, RoundRobin, Random, TwoRandomChoices };
+enum class Balancer : std::uint8_t {
+  LeastConn,
+  RoundRobin,
+  Random,
+  TwoRandomChoices,
+  LeastTime,
+  ConsistentHash,
+};
 
 enum class OnUnavailable : std::uint8_t { Reject, Wait, Direct };
 enum class Exhaustion : std::uint8_t { Stop, Loop, StayLast };
@@ -40,8 +47,8 @@ struct Spelling<Strategy> {
 };
 template <>
 struct Spelling<Balancer> {
-  static constexpr std::string_view names[] = {"least_conn", "round_robin", "random",
-                                               "two_random_choices"};
+  static constexpr std::string_view names[] = {
+      "least_conn", "round_robin", "random", "two_random_choices", "least_time", "consistent_hash"};
 };
 template <>
 struct Spelling<OnUnavailable> {

@@ -27,12 +27,16 @@ struct TrafficOutcome {
 
 enum class HealthMeaning : std::uint8_t { Neutral, Success, Failure };
 
+// Answers that say that something could not be reached or is too busy: the origin, or the vendor's
+// own software.
+constexpr bool may_be_the_vendors(std::uint16_t status) noexcept {
+  return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
 namespace detail {
 constexpr HealthMeaning meaning_of_status(std::uint16_t status) noexcept {
   if (status == 407) return HealthMeaning::Failure;
-  if (status < 200 || status == 429 || status == 502 || status == 503 || status == 504) {
-    return HealthMeaning::Neutral;
-  }
+  if (status < 200 || may_be_the_vendors(status)) return HealthMeaning::Neutral;
   return HealthMeaning::Success;
 }
 }  // namespace detail

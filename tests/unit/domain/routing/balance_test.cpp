@@ -13,8 +13,10 @@ namespace {
 
 constexpr TimePoint kNow{std::chrono::seconds(1'000)};
 constexpr auto kAnybody = [](std::uint32_t) { return true; };
-constexpr Balancer kBalancers[] = {Balancer::LeastConn, Balancer::RoundRobin, Balancer::Random,
-                                   Balancer::TwoRandomChoices};
+constexpr Balancer kBalancers[] = {Balancer::LeastConn, Balancer::RoundRobin,
+                                   Balancer::Random,    Balancer::TwoRandomChoices,
+                                   Balancer::LeastTime, Balancer::ConsistentHash};
+constexpr std::uint64_t kKey = 99;
 
 struct Pool {
   explicit Pool(std::uint32_t count, std::uint32_t limit) : mask((count + 63) / 64) {
@@ -27,7 +29,7 @@ struct Pool {
   }
   template <class Admit>
   std::uint32_t reserve(Balancer balancer, Admit&& admit, Tier tier = Tier::Available) {
-    return reserve_by(balancer, tier, members, {available, mask}, kNow, random, admit);
+    return reserve_by(balancer, tier, members, {available, mask}, kNow, random, admit, kKey);
   }
   std::uint32_t reserve(Balancer balancer) { return reserve(balancer, kAnybody); }
 

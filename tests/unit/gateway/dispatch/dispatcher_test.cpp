@@ -355,7 +355,8 @@ TEST_F(DispatcherTest, AllocatesNothingOnceAHostWasSeen) {  // GW-33
   s.routing("pattern", {"x"});
   s.last_routing().match.host_regex = {"never[0-9]"};
   for (const auto balancer : {domain::Balancer::LeastConn, domain::Balancer::RoundRobin,
-                              domain::Balancer::Random, domain::Balancer::TwoRandomChoices}) {
+                              domain::Balancer::Random, domain::Balancer::TwoRandomChoices,
+                              domain::Balancer::LeastTime, domain::Balancer::ConsistentHash}) {
     s.routing(std::string(domain::spell(balancer)), {"x", "y", "s"}, domain::Strategy::LeastConn,
               balancer);
     s.last_routing().match.methods = {std::string(domain::spell(balancer))};

@@ -58,7 +58,8 @@ TEST_F(FilterTest, GetsExactlyTheProxiesThatFitUnderEveryBalancer) {
     }
   }
   for (const auto balancer : {domain::Balancer::LeastConn, domain::Balancer::RoundRobin,
-                              domain::Balancer::Random, domain::Balancer::TwoRandomChoices}) {
+                              domain::Balancer::Random, domain::Balancer::TwoRandomChoices,
+                              domain::Balancer::LeastTime, domain::Balancer::ConsistentHash}) {
     s.routing(std::string(domain::spell(balancer)), {"a", "b"}, domain::Strategy::RoundRobin,
               balancer);
   }
@@ -70,7 +71,7 @@ TEST_F(FilterTest, GetsExactlyTheProxiesThatFitUnderEveryBalancer) {
       {{}, {{"tier", "gold"}}},
       {{"DE", "", "berlin", ""}, {{"tier", "silver"}}},
   };
-  for (std::uint32_t routing = 0; routing < 4; ++routing) {
+  for (std::uint32_t routing = 0; routing < 6; ++routing) {
     for (const auto& filter : filters) {
       std::set<std::uint64_t> wanted;
       for (const auto& proxy : s.get().proxies) {
