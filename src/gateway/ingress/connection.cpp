@@ -170,6 +170,7 @@ void Connection::on_timer() {
       return gone(true);
     case Limit::Head:
       may_go_on_ = false;
+      if (half_head_ != nullptr) begin_refusal(half_head_->head());
       refuse(domain::Refusal::RequestTimeout);
       break;
     case Limit::Verify:
@@ -331,7 +332,13 @@ void Connection::drain() {
   if (limit_ == Limit::KeepAlive) limit(Limit::KeepAlive, worker_.settings().drain_idle);
 }
 
+// The time to drain is over. Whoever has no answer yet hears why, as far as his socket takes it.
 void Connection::stop() {
+  const bool unanswered = exchange_ != nullptr && !exchange_->committed;
+  if (unanswered || state_ == State::Verifying) {
+    may_go_on_ = false;
+    refuse(domain::Refusal::Draining);
+  }
   gone(exchange_ != nullptr);
 }
 

@@ -120,6 +120,7 @@ class Connection final : public Wire, private UpstreamUser, private net::Timer {
   [[nodiscard]] bool fill_head();
   // Whether the head was dealt with; not while its credentials are being checked.
   [[nodiscard]] bool handle(const net::RequestHead& head);
+  void begin_refusal(const net::RequestHead& head);
   void refuse_malformed(const net::Refusal& why);
   [[nodiscard]] static std::optional<std::string_view> session_of(const net::RequestHead& head,
                                                                   const ViewPin& view,

@@ -37,7 +37,7 @@ void Connection::read_request() {
         settle();
         break;
       case net::ParseState::Refused:
-        method_ = parser.head().method();
+        begin_refusal(parser.head());
         refuse_malformed(parser.refusal());
         worker_.forget(std::exchange(half_head_, nullptr));
         break;
@@ -83,6 +83,12 @@ std::optional<std::string_view> Connection::session_of(const net::RequestHead& h
   }
   const bool named = principal.asked != nullptr && !principal.asked->parameters.session.empty();
   return named ? principal.asked->parameters.session : session;
+}
+
+// A refusal before the head is whole answers a request of its own, not the one before it.
+void Connection::begin_refusal(const net::RequestHead& head) {
+  request_id_ = worker_.random().next();
+  method_ = head.method();
 }
 
 void Connection::refuse_malformed(const net::Refusal& why) {
