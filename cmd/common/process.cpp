@@ -154,6 +154,7 @@ void add_rest_server(runtime::Group& group, Process& process, std::string name,
 int main_of(config::Program program, int argc, char** argv, const Serve& serve,
             const Special& special) {
   runtime::block_signals();
+  runtime::raise_descriptor_limit();
   const auto name = config::program_name(program);
   try {
     const auto line = config::parse_command_line(argc, argv, config::process_environment, program);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include <cstdint>
 
@@ -33,6 +34,13 @@ const Clock& system_clock() noexcept {
 Random& thread_random() {
   thread_local SplitMix64 random(kernel_seed());
   return random;
+}
+
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void name_this_thread(const std::string& name) noexcept {
