@@ -27,6 +27,9 @@ Counters::Counters(ports::Metrics& metrics)
           metrics.counter("proxypool_gateway_connections_total", "Client connections accepted")),
       turned_away_(metrics.counter("proxypool_gateway_connections_refused_total",
                                    "Client connections closed on arrival: too many")),
+      out_of_descriptors_(
+          metrics.counter("proxypool_gateway_accept_pauses_total",
+                          "Pauses before the next accept: descriptors or memory had run out")),
       dialled_(metrics.counter("proxypool_gateway_upstream_connects_total",
                                "Connections opened towards proxies and targets")),
       reused_(metrics.counter("proxypool_gateway_upstream_reuses_total",

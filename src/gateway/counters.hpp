@@ -37,6 +37,7 @@ class Counters {
 
   void accepted() noexcept { accepted_.add(); }
   void turned_away() noexcept { turned_away_.add(); }
+  void out_of_descriptors() noexcept { out_of_descriptors_.add(); }
   void client_tls(net::TlsOutcome outcome) noexcept {
     client_tls_[static_cast<std::size_t>(outcome)]->add();
   }
@@ -68,6 +69,7 @@ class Counters {
   ports::Histogram& seconds_;
   ports::Counter& accepted_;
   ports::Counter& turned_away_;
+  ports::Counter& out_of_descriptors_;
   ports::Counter& dialled_;
   ports::Counter& reused_;
   ports::Counter& retried_;

@@ -66,8 +66,10 @@ Result<std::uint16_t> Worker::listen_at(int listener) {
 }
 
 void Worker::take_listener(net::UniqueFd listener) {
-  acceptor_.emplace(loop_, std::move(listener),
-                    [this](net::UniqueFd fd, const auto& peer) { on_accept(std::move(fd), peer); });
+  acceptor_.emplace(
+      loop_, std::move(listener),
+      [this](net::UniqueFd fd, const auto& peer) { on_accept(std::move(fd), peer); },
+      [this] { counters().out_of_descriptors(); });
 }
 
 void Worker::begin_to_accept() {

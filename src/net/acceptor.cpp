@@ -14,10 +14,11 @@ bool out_of_resources(int error) noexcept {
 
 }  // namespace
 
-Acceptor::Acceptor(EventLoop& loop, UniqueFd listener, OnAccept on_accept)
+Acceptor::Acceptor(EventLoop& loop, UniqueFd listener, OnAccept on_accept, OnExhausted on_exhausted)
     : loop_(loop),
       listener_(std::move(listener)),
       on_accept_(std::move(on_accept)),
+      on_exhausted_(std::move(on_exhausted)),
       again_(loop.timers(), *this) {}
 
 Acceptor::~Acceptor() {
@@ -69,6 +70,7 @@ void Acceptor::on_io(std::uint32_t) {
       ++exhausted_;
       pause();
       again_.arm_after(kPause);
+      if (on_exhausted_) on_exhausted_();
       return;
     }
     if (next.error == 0) on_accept_(std::move(next.fd), next.peer);

@@ -23,8 +23,10 @@ class Acceptor final : private IoHandler {
   static constexpr milliseconds kPause{100};
   // May pause() or close() this acceptor, but not destroy it.
   using OnAccept = std::function<void(UniqueFd, const Endpoint& peer)>;
+  // Descriptors or memory ran out; called once a pause.
+  using OnExhausted = std::function<void()>;
 
-  Acceptor(EventLoop& loop, UniqueFd listener, OnAccept on_accept);
+  Acceptor(EventLoop& loop, UniqueFd listener, OnAccept on_accept, OnExhausted on_exhausted = {});
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor();
@@ -48,6 +50,7 @@ class Acceptor final : private IoHandler {
   EventLoop& loop_;
   UniqueFd listener_;
   OnAccept on_accept_;
+  OnExhausted on_exhausted_;
   MemberTimer<&Acceptor::resume> again_;
   bool watching_ = false;
   int burst_ = 1;
