@@ -10,7 +10,7 @@ namespace {
 
 using Kind = Fault::Kind;
 
-constexpr std::array<std::pair<std::string_view, Kind>, 8> kNames{{
+constexpr std::array<std::pair<std::string_view, Kind>, 11> kNames{{
     {"none", Kind::None},
     {"refuse", Kind::Refuse},
     {"hang", Kind::Hang},
@@ -18,7 +18,10 @@ constexpr std::array<std::pair<std::string_view, Kind>, 8> kNames{{
     {"garbage", Kind::Garbage},
     {"close-before-head", Kind::CloseBeforeHead},
     {"reset", Kind::Reset},
+    {"reset-on-accept", Kind::ResetOnAccept},
+    {"reset-in-head", Kind::ResetInHead},
     {"truncate", Kind::Truncate},
+    {"reset-in-body", Kind::ResetInBody},
 }};
 
 Error bad_fault(std::string_view text) {
@@ -51,7 +54,7 @@ Result<Fault> parse_fault(std::string_view text) {
       return fault;
     }
     if (!has_value) return fault;
-    if (kind != Kind::Truncate) return bad_fault(text);
+    if (!fault.cuts()) return bad_fault(text);
     fault.keep = parse_number<std::uint64_t>(value);
     if (!fault.keep) return bad_fault(text);
     return fault;

@@ -23,19 +23,26 @@ struct Fault {
     Garbage,          // garbage: answers with bytes that are no HTTP
     CloseBeforeHead,  // close-before-head: reads the request, then ends the connection
     Reset,            // reset: reads the request, then resets the connection
-    Truncate,  // truncate[:BYTES]: ends the connection inside the answer's body or the tunnel
+    ResetOnAccept,    // reset-on-accept: resets the connection as soon as it is there
+    ResetInHead,      // reset-in-head: resets the connection in the middle of the answer's head
+    Truncate,     // truncate[:BYTES]: ends the connection inside the answer's body or the tunnel
+    ResetInBody,  // reset-in-body[:BYTES]: the same, with a reset
   };
+
+  [[nodiscard]] bool cuts() const noexcept {
+    return kind == Kind::Truncate || kind == Kind::ResetInBody;
+  }
 
   Kind kind = Kind::None;
   unsigned status = 0;                // of Status
   milliseconds delay{0};              // of Slow
-  std::optional<std::uint64_t> keep;  // of Truncate: body bytes let through; none: half
+  std::optional<std::uint64_t> keep;  // where it cuts(): body bytes let through; none: half
 };
 
 // Every spelling, for help and error texts.
 inline constexpr std::string_view kFaultSpellings =
-    "none, refuse, hang, slow:200ms, garbage, close-before-head, reset, truncate[:BYTES], "
-    "or a status such as 407 or 502";
+    "none, refuse, hang, slow:200ms, garbage, close-before-head, reset, reset-on-accept, "
+    "reset-in-head, truncate[:BYTES], reset-in-body[:BYTES], or a status such as 407 or 502";
 
 Result<Fault> parse_fault(std::string_view text);
 std::string to_text(const Fault& fault);

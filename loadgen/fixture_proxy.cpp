@@ -165,7 +165,7 @@ awaitable<bool> ProxySession::pass_fault(Exchange& exchange, const Fault& fault,
                                          InFlight& in_flight) {
   using enum Fault::Kind;
   const auto kind = fault.kind;
-  if (kind == None || kind == Truncate) co_return true;
+  if (kind == None || fault.cuts()) co_return true;
   if (kind == Slow) {
     const bool there = co_await client_->pause(fault.delay);
     co_return there;
@@ -175,7 +175,8 @@ awaitable<bool> ProxySession::pass_fault(Exchange& exchange, const Fault& fault,
     co_return false;
   }
   if (kind == Hang) co_await client_->discard();
-  if (kind == Reset) client_->reset();
+  if (kind == ResetInHead) co_await client_->write("HTTP/1.1 200 OK\r\nX-Half: ");
+  if (kind == Reset || kind == ResetInHead || kind == ResetOnAccept) client_->reset();
   in_flight.release();
   if (kind == Garbage) co_await client_->write("\x16\x03\x01 this is not HTTP\r\n\r\n");
   if (client_->is_open()) co_await client_->close_gently();
@@ -218,8 +219,7 @@ awaitable<bool> ProxySession::tunnel(const Fault& fault, InFlight& in_flight) {
       "\r\n\r\n";
   const IoError failed = co_await client_->write(head);
   if (failed) co_return false;
-  const bool cut = fault.kind == Fault::Kind::Truncate;
-  const auto keep = cut ? fault.keep.value_or(kTunnelTruncatedAfter) : kUnlimited;
+  const auto keep = fault.cuts() ? fault.keep.value_or(kTunnelTruncatedAfter) : kUnlimited;
   int open = 2;
   const auto origin = origin_->stream();
   co_await (copy(client_, origin, kUnlimited, open, in_flight) &&
@@ -240,7 +240,7 @@ awaitable<void> ProxySession::copy(StreamPtr from, StreamPtr to, std::uint64_t k
     if (!error) error = co_await to->write(bytes);
     if (error || bytes.size() == keep) {
       in_flight.release();
-      if (error) {
+      if (error || proxy_->fault.kind == Fault::Kind::ResetInBody) {
         to->reset();
       } else {
         to->close();
@@ -340,12 +340,12 @@ awaitable<ProxySession::Relayed> ProxySession::relay_answer(const Request& reque
     const bool alive = keeps_alive(request) && framing->kind != Framing::Kind::UntilClose;
     if (!alive) response->fields.add("Connection", "close");
     if (alive && request.minor == 0) response->fields.add("Connection", "keep-alive");
-    const bool cut = fault.kind == Fault::Kind::Truncate;
-    const auto keep = cut ? fault.keep.value_or(framing->length / 2) : kUnlimited;
+    const auto keep = fault.cuts() ? fault.keep.value_or(framing->length / 2) : kUnlimited;
     std::string text = to_text(*response);
     const BodyScanner body(*framing);
     const bool whole = co_await relay_body(std::move(text), body, keep, in_flight);
     if (!whole) {
+      if (fault.kind == Fault::Kind::ResetInBody) client_->reset();
       client_->close();
       co_return Relayed::Closed;
     }
@@ -391,6 +391,11 @@ awaitable<void> serve_proxy(FixtureStatePtr state, std::shared_ptr<FixtureProxy>
   if (state->tls) {
     const IoError failed = co_await client->accept_tls(state->tls);
     if (failed) co_return;
+  }
+  if (proxy->fault.kind == Fault::Kind::ResetOnAccept) {
+    ++proxy->counters.connections;
+    client->reset();
+    co_return;
   }
   ProxySession session(std::move(state), std::move(proxy), std::move(client));
   co_await session.run();

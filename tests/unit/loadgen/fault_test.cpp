@@ -7,7 +7,8 @@ namespace {
 
 TEST(FaultTest, EverySpellingComesBackAsItWasWritten) {
   for (const auto* text : {"none", "refuse", "hang", "slow:200ms", "garbage", "close-before-head",
-                           "reset", "truncate", "truncate:100", "407", "502"}) {
+                           "reset", "reset-on-accept", "reset-in-head", "truncate", "truncate:100",
+                           "reset-in-body", "reset-in-body:100", "407", "502"}) {
     const auto fault = parse_fault(text);
     ASSERT_TRUE(fault) << text;
     EXPECT_EQ(to_text(*fault), text);
@@ -15,8 +16,9 @@ TEST(FaultTest, EverySpellingComesBackAsItWasWritten) {
 }
 
 TEST(FaultTest, WrongSpellingsAreRefusedWithTheKnownOnes) {
-  for (const auto* text : {"", "hangs", "slow", "slow:", "slow:fast", "hang:1s", "truncate:x",
-                           "truncate:-1", "99", "100", "600", "HANG"}) {
+  for (const auto* text :
+       {"", "hangs", "slow", "slow:", "slow:fast", "hang:1s", "truncate:x", "truncate:-1",
+        "reset-in-head:5", "reset-in-body:", "99", "100", "600", "HANG"}) {
     const auto fault = parse_fault(text);
     ASSERT_FALSE(fault) << text;
     EXPECT_NE(fault.error().message.find("close-before-head"), std::string::npos) << text;

@@ -108,9 +108,17 @@ TEST(FixtureProxyTest, ATunnelCarriesBytesAndEachHalfClosesAlone) {
 }
 
 TEST(FixtureProxyTest, EachFaultShowsAsItIsNamed) {
-  FixtureProcess fixture({"--proxies", "9", "--fault", "1=refuse", "--fault", "2=hang", "--fault",
-                          "3=407", "--fault", "4=slow:50ms", "--fault", "5=garbage", "--fault",
-                          "6=close-before-head", "--fault", "7=reset", "--fault", "8=502"});
+  FixtureProcess fixture({"--proxies", "11",
+                          "--fault",   "1=refuse",
+                          "--fault",   "2=hang",
+                          "--fault",   "3=407",
+                          "--fault",   "4=slow:50ms",
+                          "--fault",   "5=garbage",
+                          "--fault",   "6=close-before-head",
+                          "--fault",   "7=reset",
+                          "--fault",   "8=502",
+                          "--fault",   "9=reset-on-accept",
+                          "--fault",   "10=reset-in-head"});
   const std::chrono::milliseconds little{100};
   EXPECT_EQ(through(fixture, 0, "/").status, 200U);
   EXPECT_EQ(through(fixture, 1, "/").failure, "connect: Connection refused");
@@ -123,6 +131,9 @@ TEST(FixtureProxyTest, EachFaultShowsAsItIsNamed) {
   EXPECT_EQ(through(fixture, 6, "/").failure, "end of connection");
   EXPECT_EQ(through(fixture, 7, "/").failure, "receive: Connection reset by peer");
   EXPECT_EQ(through(fixture, 8, "/").status, 502U);
+  EXPECT_EQ(through(fixture, 9, "/").status, 0U);
+  EXPECT_EQ(fixture.proxy_stats(9).at("requests"), 0);
+  EXPECT_EQ(through(fixture, 10, "/").failure, "receive: Connection reset by peer");
   for (const std::size_t proxy : {3U, 8U}) {
     const auto reply = http_exchange(fixture.proxy_port(proxy), connect(fixture));
     EXPECT_EQ(reply.status, proxy == 3U ? 407U : 502U);
@@ -142,6 +153,17 @@ TEST(FixtureProxyTest, ATruncatedAnswerEndsInsideItsBody) {
   ASSERT_EQ(tunnel.exchange(connect(fixture)).status, 200U);
   ASSERT_TRUE(tunnel.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
   EXPECT_EQ(tunnel.receive_rest(), "HTTP/1.1 2");
+}
+
+TEST(FixtureProxyTest, AnAnswerThatIsResetEndsInsideItsBodyToo) {
+  FixtureProcess fixture({"--proxies", "1", "--fault", "0=reset-in-body:10"});
+  const auto plain = through(fixture, 0, "/bytes/1000");
+  EXPECT_EQ(plain.status, 200U);
+  EXPECT_EQ(plain.failure, "receive: Connection reset by peer");
+  HttpClient tunnel(fixture.proxy_port(0));
+  ASSERT_EQ(tunnel.exchange(connect(fixture)).status, 200U);
+  ASSERT_TRUE(tunnel.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
+  EXPECT_EQ(tunnel.receive().failure, "receive: Connection reset by peer");
 }
 
 TEST(FixtureProxyTest, FaultsAndProxiesSwitchWhileItRuns) {
