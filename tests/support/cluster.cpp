@@ -107,9 +107,10 @@ std::string Cluster::config_text(std::size_t gateway) const {
          "controller:\n" + metrics_at(controller_metrics_.port()) +
          "checker:\n  controlPlane: " + control + "\n" + metrics_at(checker_metrics_.port()) +
          (options_.check.empty() ? "" : "check:\n" + indented(options_.check, 2)) +
-         upstream_text(options_, fixture_.vendor_port()) +
-         "routings:\n  - id: default\n    upstreams: [{id: fixture}]\n" +
-         indented(options_.routing, 4) + options_.top_level + "\n";
+         upstream_text(options_, fixture_.vendor_port()) + indented(options_.upstreams, 2) +
+         "routings:\n" + indented(options_.routings, 2) +
+         "  - id: default\n    upstreams: [{id: fixture}]\n" + indented(options_.routing, 4) +
+         options_.top_level + "\n";
 }
 
 std::unique_ptr<ChildProcess> Cluster::start(std::string program, std::size_t gateway) {

@@ -47,7 +47,9 @@ struct ClusterOptions {
   std::string upstream{};   // further keys of the one upstream; its id is `fixture`
   std::string fetch{};      // further keys of upstream.fetch
   std::string pool{};       // further keys of upstream.pool
-  std::string routing{};    // further keys of the one routing
+  std::string routing{};    // further keys of the routing `default`
+  std::string upstreams{};  // further upstreams, as items of the list
+  std::string routings{};   // further routings, which come before `default`
   std::string top_level{};  // whole sections, such as `clients:`
 
   std::vector<std::string> environment{};  // "NAME=value" for each program
