@@ -234,6 +234,21 @@ void expect_each(const std::vector<Case>& cases, Stage& stage) {
 
 // The vendor ------------------------------------------------------------------------------------
 
+std::string_view vendor_answer(std::string_view host) {
+  const auto what = host.substr(0, host.find('.'));
+  if (what == "rejects") {
+    return "HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic realm=\"vendor\"\r\n"
+           "Content-Length: 0\r\n\r\n";
+  }
+  if (what == "refuses") return "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n";
+  if (what == "fails") return "HTTP/1.1 503 Later\r\nRetry-After: 9\r\nContent-Length: 0\r\n\r\n";
+  if (what == "asks") {
+    return "HTTP/1.1 401 Who are you\r\nWWW-Authenticate: Basic realm=\"origin\"\r\n"
+           "Content-Length: 0\r\n\r\n";
+  }
+  return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+}
+
 namespace {
 
 void wait_for_end(const Peer& peer) {
@@ -249,13 +264,8 @@ bool act(std::string_view what, bool connect, Peer& peer) {
   if (what == "closes") return false;
   if (what == "silent") return (void)peer.all(), false;
   if (what == "stuck") return wait_for_end(peer), false;
-  if (what == "rejects") {
-    return peer.send(
-        "HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic realm=\"vendor\"\r\n"
-        "Content-Length: 0\r\n\r\n");
-  }
-  if (what == "refuses") return peer.send("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n");
-  if (!connect) return peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  const auto answer = vendor_answer(what);
+  if (!connect || !answer.starts_with("HTTP/1.1 200 ")) return peer.send(answer);
   peer.send("HTTP/1.1 200 OK\r\n\r\n");
   (void)peer.all();
   return false;

@@ -66,5 +66,7 @@ std::vector<Case> draining_cases();
 // A vendor's proxy that does what the first label of the target's host says; `ok` and whatever it
 // does not know is served.
 void play_vendor(Peer& peer, int number);
+// What it says, if it is an answer that a request gets.
+std::string_view vendor_answer(std::string_view host);
 
 }  // namespace proxypool::e2e

@@ -299,6 +299,18 @@ TEST(ErrorContract, EachFailureOfAProxyHasItsCode) {
   expect_each(failing_proxies(), vendor.stage());
 }
 
+// GW-41: only 407 is the vendor's own word, and on CONNECT all that is no success.
+TEST(ErrorContract, AnOriginsRefusalPassesAsItIs) {
+  VendorStage vendor;
+  for (const char* host :
+       {"refuses.vendor.example", "asks.vendor.example", "fails.vendor.example"}) {
+    Peer peer = ask(vendor.stage(), get(host));
+    EXPECT_EQ(peer.answer(), vendor_answer(host));
+    Peer tunnel = ask(vendor.stage(), connect_to(host));
+    EXPECT_TRUE(tunnel.answer().starts_with("HTTP/1.1 502 Bad Gateway (proxy_refused)\r\n"));
+  }
+}
+
 // A new refusal needs a new case.
 TEST(ErrorContract, EveryRefusalIsProvokedSomewhere) {
   std::set<Refusal> provoked;
