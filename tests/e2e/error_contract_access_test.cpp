@@ -101,6 +101,14 @@ std::vector<Case> limited() {
   const auto add = [&](const std::vector<Case>& cases) {
     out.insert(out.end(), cases.begin(), cases.end());
   };
+  // The verdict comes with the answer to a report.
+  add(both_after(
+      [](Stage& stage) {
+        EXPECT_TRUE(support::eventually([&] {
+          return ask(stage, get(kOk, as("spent"))).answer().starts_with("HTTP/1.1 429 ");
+        }));
+      },
+      Refusal::QuotaExceeded, "more bytes than a day has", as("spent")));
   add({raw("more chunks than may be", Refusal::BodyTooLarge,
            "POST http://silent.vendor.example/ HTTP/1.1\r\nHost: x\r\n" + as("crawler") +
                "Transfer-Encoding: chunked\r\n\r\n800\r\n" + std::string(2048, 'x') + "\r\n")});
@@ -184,6 +192,7 @@ class AccessStage {
   ClusterOptions options() {
     ClusterOptions out = with_vendors({&first_, &second_});
     out.environment = {"PASSWORD=sesame"};
+    out.control_plane = "reportInterval: 200ms";
     out.gateway =
         "bench: 0s\n"
         "auth: {mode: usernamePassword}\n"
@@ -191,7 +200,7 @@ class AccessStage {
         "limits: {maxInFlight: 2, maxBodyBytes: 1KiB}";
     out.top_level = "clients:\n" + client("crawler", "") +
                     client("slow", "requestsPerSecond: 1, burst: 1") +
-                    client("single", "maxInFlight: 1");
+                    client("single", "maxInFlight: 1") + client("spent", "bytesPerDay: 500");
     return out;
   }
 

@@ -317,8 +317,8 @@ TEST(ErrorContract, EveryRefusalIsProvokedSomewhere) {
   for (const auto& cases : {vendor_cases(), access_cases(), viewless_cases(), draining_cases()}) {
     for (const Case& each : cases) provoked.insert(each.refusal);
   }
-  const std::set<Refusal> to_come{Refusal::QuotaExceeded, Refusal::DnsFailed,
-                                  Refusal::TargetConnectFailed, Refusal::TargetProtocolError};
+  const std::set<Refusal> to_come{Refusal::DnsFailed, Refusal::TargetConnectFailed,
+                                  Refusal::TargetProtocolError};
   for (const auto& row : domain::kErrorContract) {
     EXPECT_NE(provoked.contains(row.refusal), to_come.contains(row.refusal)) << row.code;
   }

@@ -26,7 +26,7 @@ inline support::ClusterOptions steadfast() {
   out.concurrency = kConcurrency;
   out.control_plane = "reportInterval: 200ms";
   out.gateway = "bench: 0s";
-  out.check = "basic: {interval: 1h, failureThreshold: 100}";
+  out.check = "basic: {interval: 1s, timeout: 1s, failureThreshold: 100}";
   return out;
 }
 

@@ -18,28 +18,30 @@ using std::chrono::seconds;
 using support::eventually;
 using testing::Peer;
 
-// One of four proxies resets its connections, at each stage for a while.
+// One of four proxies after the other resets its connections, each at another stage.
 TEST_F(FaultsUnderLoad, AProxyThatResetsAtAnyStage) {
   SteadyLoad load = this->load(8);
+  std::size_t proxy = 0;
   for (const char* stage : {"reset-on-accept", "reset", "reset-in-head", "reset-in-body:1",
                             "reset-in-body", "truncate", "close-before-head", "refuse"}) {
     SCOPED_TRACE(stage);
     const auto seen = [&] {
-      return cluster_.fixture().proxy_stats(0).at("connections").get<int>();
+      return cluster_.fixture().proxy_stats(proxy).at("connections").get<int>();
     };
     const int before = seen();
-    cluster_.fixture().set_fault(0, stage);
-    EXPECT_TRUE(load.serves(150));
+    cluster_.fixture().set_fault(proxy, stage);
+    EXPECT_TRUE(load.serves(100));
     // A port that is closed counts nothing.
     if (std::string_view(stage) != "refuse") {
-      EXPECT_GT(seen(), before + 3);
+      EXPECT_TRUE(eventually([&] { return seen() > before + 3; }));
     }
-    cluster_.fixture().set_fault(0, "none");
+    cluster_.fixture().set_fault(proxy, "none");
+    proxy = (proxy + 1) % kProxies;
   }
   EXPECT_TRUE(load.serves(50));
   const auto totals = load.stop();
   EXPECT_EQ(totals.wrong, 0U) << totals.first_wrong;
-  EXPECT_GT(totals.served, 1'000U);
+  EXPECT_GT(totals.served, 800U);
   EXPECT_GT(totals.broken, 0U) << "answers that had begun, and tunnels";
 }
 

@@ -100,7 +100,13 @@ class ScriptedController final : public ports::WorkerService {
   Result<ports::RuntimeAnswer> report_runtime(const ports::RuntimeReport& report,
                                               const ports::Peer&, Deadline) override {
     seen_.with([&](auto& seen) { seen.report = report; });
-    return ports::RuntimeAnswer{report.sequence, {}};
+    ports::RuntimeAnswer answer;
+    answer.accepted_sequence = report.sequence;
+    answer.kept_usage = report.usage.number;
+    return answer;
+  }
+  Status report_outcomes(const ports::OutcomeBatch&, const ports::Peer&, Deadline) override {
+    return ok();
   }
 
  private:
