@@ -84,9 +84,9 @@ Wire::Read Wire::receive(Pipe& pipe) noexcept {
   if (ended_) return Read::End;
   if (!readable_) return Read::Starved;
   const ssize_t got = pipe.fill_from(fd_.get());
-  if (got > 0) return Read::Bytes;  // only EAGAIN shows that the socket is empty
-  in_bulk_ = false;
-  return received(got, 0);
+  // What comes in small pieces is cheaper to copy. That nothing is there for a moment says nothing.
+  if (got > 0) in_bulk_ = static_cast<std::size_t>(got) >= kBulkBytes;
+  return received(got, 0);  // only EAGAIN shows that the socket is empty
 }
 
 Wire::Read Wire::received(ssize_t got, std::size_t size) {

@@ -99,8 +99,9 @@ class Wire : public net::IoHandler {
   void settle();
   // Receives into the pipe, without TLS. REQUIRES: bytes().empty(), in_bulk().
   [[nodiscard]] Read receive(Pipe& pipe) noexcept;
-  // The last read took all that there was room for: a pipe will carry the next ones cheaper.
+  // The last read was a large one: a pipe will carry the next ones cheaper.
   [[nodiscard]] bool in_bulk() const noexcept { return in_bulk_; }
+  static constexpr std::size_t kBulkBytes = std::size_t{16} << 10U;
   // Whether receive() may find something.
   [[nodiscard]] bool readable() const noexcept { return readable_ && !ended_; }
   [[nodiscard]] bool ended() const noexcept { return ended_; }

@@ -172,8 +172,8 @@ class Gateway(System):
 
     def stop(self):
         super().stop()
-        for other in self.others:
-            ended(other)
+        while self.others:
+            ended(self.others.pop())
 
 
 class LargeGateway(Gateway):
