@@ -284,12 +284,7 @@ void Worker::on_verdict(const CredentialKey& key, Verifier::Verdict verdict) {
 }
 
 bool Worker::may_begin() const noexcept {
-  const std::uint64_t most = common_.settings.in_flight_max;
-  const std::uint64_t mine = load_.requests.load(std::memory_order_relaxed) +
-                             load_.tunnels.load(std::memory_order_relaxed);
-  // Below an equal share nobody can be over; only then the others' numbers are not read.
-  if (mine < most / common_.loads.size()) return true;
-  return sum(&Load::requests) + sum(&Load::tunnels) < most;
+  return common_.in_flight.load(std::memory_order_relaxed) < common_.settings.in_flight_max;
 }
 
 std::uint64_t Worker::sum(std::atomic<std::uint32_t> Load::*number) const noexcept {
@@ -310,6 +305,11 @@ void Worker::let_go_of_view(Exchange& exchange) noexcept {
 }
 
 Exchange* Worker::begin_exchange(ViewPin& view) {
+  // Another thread may have taken the last place since may_begin().
+  if (common_.in_flight.fetch_add(1, std::memory_order_relaxed) >= common_.settings.in_flight_max) {
+    common_.in_flight.fetch_sub(1, std::memory_order_relaxed);
+    return nullptr;
+  }
   Exchange* exchange = exchanges_.make();
   exchange->view = &view;
   ++view.users;
@@ -353,6 +353,7 @@ void Worker::end_exchange(Exchange& exchange, bool tunnel) noexcept {
   leave_line(exchange);
   if (exchange.use != nullptr) exchange.use->leave();
   add(tunnel ? load_.tunnels : load_.requests, UINT32_MAX);
+  common_.in_flight.fetch_sub(1, std::memory_order_relaxed);
   forget(exchange.half_answer);
   let_go_of_view(exchange);
   exchanges_.destroy(&exchange);

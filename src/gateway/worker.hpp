@@ -69,7 +69,9 @@ struct Common {
   WaitQueue& waits;
   SessionTable sessions;
   Sources sources;
-  std::vector<Load> loads;       // one a worker
+  std::vector<Load> loads;  // one a worker
+  // Requests and tunnels of all of them: the limit holds to the last place.
+  alignas(64) std::atomic<std::uint32_t> in_flight{0};
   const std::string challenges;  // of a 407
   // Set before the workers run.
   std::shared_ptr<const net::TlsContext> client_tls;  // null: plain
@@ -164,6 +166,7 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
 
   // Whether the process can take another request.
   [[nodiscard]] bool may_begin() const noexcept;
+  // Null: it cannot.
   [[nodiscard]] Exchange* begin_exchange(ViewPin& view);
   // Finds the exchange's routing; false: there is none.
   [[nodiscard]] bool route(const net::RequestHead& head, Exchange& exchange);

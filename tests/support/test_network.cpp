@@ -98,7 +98,10 @@ bool stays_here(const sockaddr* to) {
     return ntohl(v4->sin_addr.s_addr) >> 24U == 127;
   }
   if (to->sa_family != AF_INET6) return true;
-  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(to)->sin6_addr) != 0;
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(to)->sin6_addr;
+  // Some programs dial IPv4 through sockets of both families.
+  const bool mapped = IN6_IS_ADDR_V4MAPPED(&v6) != 0 && v6.s6_addr[12] == 127;
+  return mapped || IN6_IS_ADDR_LOOPBACK(&v6) != 0;
 }
 
 std::string text_of(const sockaddr* to) {

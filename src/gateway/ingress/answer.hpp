@@ -28,7 +28,7 @@ struct Answer {
   std::string_view detail;         // one sentence; the title when empty
   std::int64_t retry_after_s = 0;  // where the contract has it; 0: what is usual for the refusal
   std::string_view challenges = kBasicChallenge;  // of a 407
-  bool direct = false;             // it was tried without a proxy
+  bool direct = false;                            // it was tried without a proxy
 };
 
 // Head and body of an error answer: application/problem+json (RFC 9457) with Proxy-Status

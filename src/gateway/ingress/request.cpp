@@ -230,6 +230,10 @@ void Connection::admit(const net::RequestHead& head, ViewPin& view, const Princi
   domain::ClientUse* use = nullptr;
   if (!within_limits(view, principal, use)) return;
   exchange_ = worker_.begin_exchange(view);
+  if (exchange_ == nullptr) {
+    if (use != nullptr) use->leave();
+    return refuse(domain::Refusal::Overloaded);
+  }
   exchange_->use = use;
   Exchange& x = *exchange_;
   x.kind =

@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(
                  true},
         Document{provider(kHttp + ", records: {from: data}"), false},
         Document{"upstreams: [{id: u}]", false},
-        Document{"routings: [{id: r, upstreams: []}]", false},
+        Document{"routings: [{id: r, upstreams: [], onUnavailable: direct}]", true},
         Document{"routings: [{id: r}]", false},
         Document{provider("type: static, proxies: [\"192.0.2.1:80\"]") +
                      "\nroutings: [{id: r, upstreams: [{id: u}], match: {methods: [GET]}}]",
@@ -188,9 +188,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 // What no schema can say: relations, references, and ranges of durations and sizes.
 TEST(SchemaAndLoaderTogether, TheLoaderKnowsMoreButNeverLess) {
-  for (const std::string text : {"gateway: {bench: 99h}", "gateway: {listen: 0.0.0.0:1}",
-                                 "routings: [{id: r, upstreams: [{id: nowhere}]}]",
-                                 "gateway: {access: {allowCIDRs: [10.0.0.1/8]}}"}) {
+  for (const std::string text :
+       {"gateway: {bench: 99h}", "gateway: {listen: 0.0.0.0:1}",
+        "routings: [{id: r, upstreams: [{id: nowhere}]}]", "routings: [{id: r, upstreams: []}]",
+        "gateway: {access: {allowCIDRs: [10.0.0.1/8]}}"}) {
     LoadOptions options;
     options.env = anything;
     EXPECT_FALSE(load_text(text, "test.yaml", options).config) << text;

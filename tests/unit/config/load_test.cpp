@@ -277,13 +277,13 @@ TEST_P(NotBuiltYet, IsNamedInsteadOfBeingIgnored) {
 
 INSTANTIATE_TEST_SUITE_P(
     Load, NotBuiltYet,
-    testing::Values(
-        Refused{"storage: {mode: external}\n" + kRest, "external"},
-        Refused{"controlPlane: {tls: {mode: mtls}}\n" + kRest, "mtls"},
-        Refused{"distribution: {auth: {mode: bearer}}\n" + kRest, "bearer"},
-        Refused{upstream("", "{type: gateway}"), "gateway"},
-        Refused{http(kUrl, ", response: {format: csv}"), "csv"},
-        Refused{"routings: [{id: a, strategy: sequential, upstreams: [{id: u}]}]", "sequential"}));
+    testing::Values(Refused{"storage: {mode: external}\n" + kRest, "external"},
+                    Refused{"controlPlane: {tls: {mode: mtls}}\n" + kRest, "mtls"},
+                    Refused{"distribution: {auth: {mode: bearer}}\n" + kRest, "bearer"},
+                    Refused{upstream("", "{type: gateway}"), "gateway"},
+                    Refused{http(kUrl, ", response: {format: csv}"), "csv"},
+                    Refused{"routings: [{id: a, strategy: sequential, upstreams: [{id: u}]}]",
+                            "sequential"}));
 
 TEST(Load, SocksIsRefusedWithAClearWord) {
   const auto loaded =
