@@ -57,11 +57,13 @@ TEST_F(ResolverTest, AsksOnceForAllAndBelievesForAWhile) {
   const std::vector both{*IpAddress::parse("2001:db8::1"), *IpAddress::parse("192.0.2.1")};
   make([&](const std::string& name, Deadline) -> Answer {
     ++asked_;
+    while (!open_) std::this_thread::yield();
     if (name == "gone.example") return Error{ErrorCode::NotFound, Origin::Target, "no"};
     return both;
   });
   EXPECT_TRUE(asked_for("a.example"));
   EXPECT_TRUE(asked_for("a.example")) << "the same look-up";
+  open_ = true;
   const Resolved found = answer(1);
   EXPECT_EQ(found.outcome, Outcome::Found);
   EXPECT_EQ(found.addresses, both) << "all of them, in the resolver's order";
