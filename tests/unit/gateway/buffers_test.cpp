@@ -338,7 +338,7 @@ TEST(PipePoolTest, GivesNoMoreThanItMayAndNoneWithoutDescriptors) {
   std::vector<PipePointer> taken;
   for (std::size_t i = 0; i < PipePool::kMax; ++i) {
     taken.push_back(pool.take());
-    if (taken.back() == nullptr) GTEST_SKIP() << "this user has no more pipes";
+    if (taken.back() == nullptr) break;  // this user may have no more
   }
   EXPECT_EQ(pool.take(), nullptr);
   taken.clear();
