@@ -218,6 +218,10 @@ def show_added(bench):
           f"HAProxy {statistics.median(added['haproxy']):.0f} µs, ratio {ratio:.2f} (goal 1.00)")
 
 
+def counts_calls(options):
+    return options.own_network and "calls" in options.rows
+
+
 def compare(options, folder):
     bench = Bench(options, folder)
     measured = [systems.Gateway(folder, options.programs), systems.HaProxy(folder),
@@ -229,7 +233,7 @@ def compare(options, folder):
             bench.ask(ROWS[0], system, 3_000)
             bench.ask(ROWS[4], system, 300)
         bench.all_rows(measured)
-        if options.own_network and "calls" in options.rows:
+        if counts_calls(options):
             for row in (row for row in ROWS if row.name in CALLS):
                 calls[row.name] = {s.name: bench.calls(row, s) for s in measured[:2]}
         if MANY.name in options.rows:
@@ -261,8 +265,9 @@ def main():
     unknown = [name for name in options.rows if name not in names]
     if unknown:
         parser.error(f"no row {unknown[0]}; there are {', '.join(names)}")
-    if systems.missing():
-        print(f"not installed: {', '.join(systems.missing())}; run deploy/local/packages.sh bench",
+    missing = systems.missing("haproxy", "squid", *(["perf"] if counts_calls(options) else []))
+    if missing:
+        print(f"not installed: {', '.join(missing)}; run deploy/local/packages.sh bench",
               file=sys.stderr)
         return 1
     if options.own_network:

@@ -267,6 +267,7 @@ class Direct(System):
         return 0
 
 
-def missing():
-    return [name for name in ("haproxy", "squid") if not shutil.which(name, path=os.environ.get(
-        "PATH", "") + ":/usr/sbin")]
+def missing(*names):
+    """Which of these programs are not installed."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin"
+    return [name for name in names if not shutil.which(name, path=path)]
