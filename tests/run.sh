@@ -68,9 +68,11 @@ stage() {
   child=
   report+=("$name|$(clock $((SECONDS - start)))")
   if [ $status -ne 0 ]; then
-    grep -nE 'error:|FAILED|Failure|\*\*\*|ERROR:|WARNING: ThreadSanitizer' "$log" | head -n 40 || true
     echo "        … the end of $log:"
     tail -n 40 "$log"
+    echo "        … what went wrong in it:"
+    grep -nE -A 5 'error:|: Failure$|\*\*\*Failed|ERROR:|WARNING: ThreadSanitizer' "$log" |
+      cut -c 1-200 | head -n 60 || true
     echo "tests/run.sh: FAILED in '$name' after $(clock $((SECONDS - start))) (exit code $status, log $log); $remedy" >&2
     exit 1
   fi

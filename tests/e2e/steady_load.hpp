@@ -59,7 +59,7 @@ class SteadyLoad {
 
 // What a gateway process holds.
 struct Holdings {
-  int descriptors = 0;  // without the connections that it keeps for reuse
+  int descriptors = 0;  // without what it keeps for reuse: connections and pipes
   double requests = 0;
   double waiting = 0;
   double tunnels = 0;
@@ -73,6 +73,7 @@ class Watch {
 
   [[nodiscard]] Holdings holdings() const;
   [[nodiscard]] int descriptors() const;
+  [[nodiscard]] int pipe_ends() const;
   // Whether, in time, it holds exactly what it held then.
   [[nodiscard]] ::testing::AssertionResult back_to(const Holdings& before) const;
   [[nodiscard]] std::uint64_t resident_bytes() const;

@@ -164,8 +164,9 @@ class ServingCluster(Cluster):
         return self
 
     def begin(self):
-        self.list = self.start_fixture("--proxies", "12")
-        self.vendor = self.start_fixture("--proxies", "12", "--ttl", "20m")
+        # So many that a second gateway hardly ever (one time in 2^12) gets none of them.
+        self.list = self.start_fixture("--proxies", "24")
+        self.vendor = self.start_fixture("--proxies", "24", "--ttl", "20m")
         (self.folder / "list.txt").write_text(
             "".join(list_line(proxy, self.list) + "\n" for proxy in self.list["proxies"]))
         self.settings = self.make_settings()
