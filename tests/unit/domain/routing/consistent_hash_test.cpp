@@ -123,7 +123,7 @@ TEST(ConsistentHash, WhoLeavesMovesOnlyItsOwnKeysAndGetsThemBack) {
 TEST(ConsistentHash, WhoComesTakesItsShareFromAllAndMovesNothingElse) {
   Pool pool(63);
   auto before = pool.homes();
-  for (int i = 0; i < 4; ++i) {  // over the end of a word and of a level
+  for (std::uint32_t i = 0; i < 4; ++i) {  // over the end of a word and of a level
     const auto fresh = pool.join();
     const auto now = pool.homes();
     std::uint32_t moved = 0;
