@@ -1,15 +1,15 @@
-// What dispatch costs: route, choose a proxy, reserve; and the choice alone. (GW-33, quality.md)
+// What dispatch costs: route, choose a proxy, reserve; the choice alone; and what is recorded of an
+// answer. (GW-33, RS-6, quality.md)
 //
 // Each operation is timed by itself (rdtscp, the pair of which reads 20 ns on the machine of the
 // figures), with about two requests in flight a proxy. p50, p99 and p999 are nanoseconds, timer
-// included; `release` is the p99 of giving a place back; `max_load` is the largest number of
-// requests on one proxy at the end. cold: 4 MiB of other memory are walked before each operation,
-// as a busy gateway's other work would. Names: what/balancer/proxies/cold/threads.
+// included; `release` is the p99 of giving a place back. cold: 4 MiB of other memory are walked
+// before each operation, as a busy gateway's other work would. Names:
+// what/balancer/proxies/cold/threads.
 //
 // Fails when an operation allocates.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -18,133 +18,44 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
+#include "bench/bench_support.hpp"
 #include "gateway/dispatch/dispatcher.hpp"
 #include "proxypool/domain/balance/reserve.hpp"
-
-namespace {
-thread_local std::uint64_t allocations = 0;
-std::atomic<std::uint64_t> operations_that_allocated{0};
-}  // namespace
-
-// Not inline: GCC would see malloc() meet the operator delete that it knows, and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  ++allocations;
-  const auto align = static_cast<std::size_t>(alignment);
-  if (void* memory = std::aligned_alloc(align, (size + align - 1) / align * align)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace proxypool::gateway {
 namespace {
 
+using bench::Histogram;
+using bench::ticks;
 using domain::Balancer;
 using domain::Members;
 
+std::atomic<std::uint64_t> operations_that_allocated{0};
+
 constexpr TimePoint kNow{std::chrono::seconds(1'000)};
-constexpr std::uint32_t kLimit = 200;
 constexpr std::uint32_t kHeldPerProxy = 2;
 
-std::uint64_t ticks() {
-#if defined(__x86_64__)
-  unsigned processor = 0;
-  return __rdtscp(&processor);
-#else
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-#endif
-}
-double ns_per_tick() {
-  static const double ratio = [] {
-    using Clock = std::chrono::steady_clock;
-    const auto begun = Clock::now();
-    const auto from = ticks();
-    while (Clock::now() - begun < std::chrono::milliseconds(50)) {
-    }
-    const std::chrono::duration<double, std::nano> passed = Clock::now() - begun;
-    return passed.count() / static_cast<double>(ticks() - from);
-  }();
-  return ratio;
-}
-
-class Histogram {
- public:
-  void add(std::uint64_t ticks) {
-    const auto ns = static_cast<std::size_t>(static_cast<double>(ticks) * ns_per_tick());
-    ++counts_[std::min(ns, counts_.size() - 1)];
-    ++total_;
-  }
-  [[nodiscard]] double quantile(double q) const {
-    const auto wanted = static_cast<std::uint64_t>(q * static_cast<double>(total_));
-    std::uint64_t seen = 0;
-    for (std::size_t ns = 0; ns < counts_.size(); ++ns) {
-      seen += counts_[ns];
-      if (seen > wanted) return static_cast<double>(ns);
-    }
-    return static_cast<double>(counts_.size());
-  }
-
- private:
-  std::vector<std::uint32_t> counts_ = std::vector<std::uint32_t>(1U << 16U);
-  std::uint64_t total_ = 0;
-};
-
-// A worker with one upstream of `proxies` and a hundred routings, the last of which takes all.
+// A worker whose proxies were all heard of: answers took 100 ms to 1.1 s.
 struct Worker {
   Worker(std::uint32_t proxies, Balancer balancer) {
-    auto snapshot = std::make_shared<domain::WorkerSnapshot>();
-    snapshot->upstreams.push_back({UpstreamId("up"), true});
-    for (int i = 0; i < 100; ++i) {
-      domain::SnapshotRouting& routing = snapshot->routings.emplace_back();
-      routing.id = RoutingId("r" + std::to_string(i));
-      if (i < 99) routing.match.hosts = {"*.site" + std::to_string(i) + ".example"};
-      routing.balancer = balancer;
-      routing.upstreams = {{UpstreamId("up"), 1}};
-    }
-    for (std::uint32_t i = 0; i < proxies; ++i) {
-      domain::SnapshotProxy& proxy = snapshot->proxies.emplace_back();
-      proxy.id = ProxyId(i * 0x9E3779B97F4A7C15U + 1);
-      proxy.upstream = UpstreamId("up");
-      proxy.endpoint = {domain::Scheme::Http, IpAddress::v4(0x0A000000U + i).str(), 8'080};
-      proxy.max_concurrency = kLimit;
-      proxy.usable_until = StoreTime(std::chrono::hours(1));
-    }
-    ViewBuilder builder(registry, snapshot, {StoreTime{}, kNow});
+    ViewBuilder builder(registry, bench::snapshot_of(proxies, balancer), {StoreTime{}, kNow});
     if (!builder.begin()) std::abort();
     while (builder.step(1'000)) {
     }
     view = builder.finish();
     registry.extend(kNever);
     registry.adopt(*view);
+    SplitMix64 random(5);
+    for (const std::uint32_t member : upstream().available) {
+      members().answered(member, kNow, milliseconds(100 + random.below(1'000)));
+    }
   }
-  [[nodiscard]] std::uint32_t load_max() const {
-    std::uint32_t most = 0;
-    for (const auto& count : registry.counts()) most = std::max(most, count.reserved);
-    return most;
-  }
+  [[nodiscard]] const View::Upstream& upstream() const { return *view->routing(0).upstreams[0]; }
+  [[nodiscard]] Members& members() const { return upstream().runtime->members; }
 
   ProxyRegistry registry;
   std::shared_ptr<const View> view;
@@ -174,7 +85,14 @@ class OtherWork {
   std::vector<unsigned char> memory_ = std::vector<unsigned char>(std::size_t{64} << 20U, 1);
 };
 
-// The loop of both benchmarks: takes one by take() and gives back the oldest of those held.
+void show(benchmark::State& state, const Histogram& taking) {
+  const auto average = benchmark::Counter::kAvgThreads;
+  state.counters["p50"] = benchmark::Counter(taking.quantile(.5), average);
+  state.counters["p99"] = benchmark::Counter(taking.quantile(.99), average);
+  state.counters["p999"] = benchmark::Counter(taking.quantile(.999), average);
+}
+
+// The loop of acquire and choose: takes one by take() and gives back the oldest of those held.
 template <class Held, class Take, class Give>
 void measure(benchmark::State& state, std::uint32_t proxies, Random& random, Take&& take,
              Give&& give) {
@@ -186,7 +104,7 @@ void measure(benchmark::State& state, std::uint32_t proxies, Random& random, Tak
   for (auto& one : held) one = take();
   for (std::size_t i = held.size(); i > 1; --i) std::swap(held[i - 1], held[random.below(i)]);
   std::size_t at = 0;
-  const auto before = allocations;
+  const auto before = bench::allocations();
   for (auto _ : state) {
     if (other) other->do_some(random);
     const auto a = ticks();
@@ -199,12 +117,10 @@ void measure(benchmark::State& state, std::uint32_t proxies, Random& random, Tak
     taking.add(b - a);
     giving.add(c - b);
   }
-  if (allocations != before) operations_that_allocated.fetch_add(allocations - before);
-  const auto average = benchmark::Counter::kAvgThreads;
-  state.counters["p50"] = benchmark::Counter(taking.quantile(.5), average);
-  state.counters["p99"] = benchmark::Counter(taking.quantile(.99), average);
-  state.counters["p999"] = benchmark::Counter(taking.quantile(.999), average);
-  state.counters["release"] = benchmark::Counter(giving.quantile(.99), average);
+  operations_that_allocated.fetch_add(bench::allocations() - before);
+  show(state, taking);
+  state.counters["release"] =
+      benchmark::Counter(giving.quantile(.99), benchmark::Counter::kAvgThreads);
   for (auto& one : held) give(one);
 }
 
@@ -221,8 +137,11 @@ void acquire(benchmark::State& state, Balancer balancer) {
                                      {},
                                      domain::RouteRequest::kNoClient,
                                      {}};
+  Wanted wanted;
   const auto take = [&] {
-    return dispatcher.acquire(*w.view, request, {}, kNow, random).allocation;
+    wanted.affinity = random.next();
+    const View::Routing* routing = dispatcher.route(*w.view, request);
+    return dispatcher.acquire(*w.view, *routing, {}, kNow, random, wanted).allocation;
   };
   const auto give = [&](Allocation& one) { one.release({}, kNow); };
   measure<Allocation>(state, static_cast<std::uint32_t>(state.range(0)), random, take, give);
@@ -231,13 +150,13 @@ void acquire(benchmark::State& state, Balancer balancer) {
 // The choice with its reservation, without routing and without an allocation.
 void choose(benchmark::State& state, Balancer balancer) {
   Worker& w = worker(static_cast<std::uint32_t>(state.range(0)), balancer);
-  const auto& upstream = *w.view->routing(0).upstreams[0];
-  Members& members = upstream.runtime->members;
+  Members& members = w.members();
+  const domain::Candidates from = w.upstream().candidates();
   SplitMix64 random(static_cast<std::uint64_t>(state.thread_index()) + 1);
   const auto anybody = [](std::uint32_t) { return true; };
   const auto take = [&] {
-    return domain::reserve_by(balancer, domain::Tier::Available, members, upstream.candidates(),
-                              kNow, random, anybody);
+    return domain::reserve_by(balancer, domain::Tier::Available, members, from, kNow, random,
+                              anybody, random.next());
   };
   const auto give = [&](std::uint32_t member) {
     members.release(member, false, domain::Verdict::Good, kNow, std::chrono::seconds(2));
@@ -245,18 +164,30 @@ void choose(benchmark::State& state, Balancer balancer) {
   measure<std::uint32_t>(state, static_cast<std::uint32_t>(state.range(0)), random, take, give);
 }
 
-// How long a serving thread would wait if it did this itself: nothing, it is done aside; the figure
-// is the processor time of applying a snapshot of this size.
-void apply_snapshot(benchmark::State& state) {
+// What least_time learns from an answer of any proxy.
+void record(benchmark::State& state) {
+  const auto proxies = static_cast<std::uint32_t>(state.range(0));
+  Members& members = worker(proxies, Balancer::LeastTime).members();
+  SplitMix64 random(static_cast<std::uint64_t>(state.thread_index()) + 1);
+  Histogram recording;
+  TimePoint now = kNow;
+  const auto before = bench::allocations();
   for (auto _ : state) {
-    const Worker w(static_cast<std::uint32_t>(state.range(0)), Balancer::LeastConn);
-    benchmark::DoNotOptimize(w.view.get());
+    const auto member = static_cast<std::uint32_t>(random.below(proxies));
+    const milliseconds took(100 + random.below(1'000));
+    now += std::chrono::microseconds(20);
+    const auto a = ticks();
+    members.answered(member, now, took);
+    recording.add(ticks() - a);
   }
+  operations_that_allocated.fetch_add(bench::allocations() - before);
+  show(state, recording);
 }
 
 void register_all() {
   for (const auto balancer :
-       {Balancer::LeastConn, Balancer::RoundRobin, Balancer::Random, Balancer::TwoRandomChoices}) {
+       {Balancer::LeastConn, Balancer::RoundRobin, Balancer::Random, Balancer::TwoRandomChoices,
+        Balancer::LeastTime, Balancer::ConsistentHash}) {
     const std::string name(domain::spell(balancer));
     for (const auto& [what, function] :
          {std::pair{"acquire/", &acquire}, std::pair{"choose/", &choose}}) {
@@ -268,11 +199,8 @@ void register_all() {
       cold->UseRealTime();
     }
   }
-  benchmark::RegisterBenchmark("apply_snapshot", &apply_snapshot)
-      ->Arg(100)
-      ->Arg(10'000)
-      ->Arg(100'000)
-      ->Unit(benchmark::kMillisecond);
+  auto* warm = benchmark::RegisterBenchmark("record/least_time", &record);
+  warm->Arg(100)->Arg(10'000)->Arg(100'000)->Threads(1)->Threads(2)->UseRealTime();
 }
 
 }  // namespace
@@ -283,10 +211,9 @@ int main(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   proxypool::gateway::register_all();
   benchmark::RunSpecifiedBenchmarks();
-  if (operations_that_allocated != 0) {
-    std::fprintf(stderr, "dispatch allocated %llu times\n",
-                 static_cast<unsigned long long>(operations_that_allocated.load()));
-    return 1;
-  }
-  return 0;
+  const auto allocated = proxypool::gateway::operations_that_allocated.load();
+  if (allocated == 0) return 0;
+  std::fprintf(stderr, "dispatch allocated %llu times\n",
+               static_cast<unsigned long long>(allocated));
+  return 1;
 }

@@ -230,8 +230,11 @@ std::uint32_t Dispatcher::reserve(const View::Upstream& upstream, const domain::
   Members& members = upstream.runtime->members;
   // A slot may have passed to another proxy since this view was made; then it is not the view's.
   const auto admit = [&](std::uint32_t member) {
-    const ProxyEntry* entry = upstream.entry(member);
-    return entry != nullptr && members.id(member) == entry->id && !tried.contains(entry->id);
+    if (member >= upstream.places.size()) return false;
+    const View::Place& place = upstream.places[member];
+    if (!place.entry || members.id(member) != place.id || tried.contains(place.id)) return false;
+    place.entry.prefetch();
+    return true;
   };
   constexpr int kRounds = 4;
   for (int round = 0; round < kRounds; ++round) {
@@ -239,7 +242,7 @@ std::uint32_t Dispatcher::reserve(const View::Upstream& upstream, const domain::
         domain::reserve_by(balancer, tier, members, from, now, random, admit, affinity);
     if (member == Members::kNone) break;
     // The place keeps the slot from passing on: what holds now, holds.
-    if (members.id(member) == upstream.entries[member]->id) return member;
+    if (members.id(member) == upstream.places[member].id) return member;
     members.release(member, false, Verdict::Neutral, now, nanoseconds{0});
     look_again(*upstream.runtime);
   }
@@ -249,7 +252,7 @@ std::uint32_t Dispatcher::reserve(const View::Upstream& upstream, const domain::
 Allocation Dispatcher::hand_out(const View::Upstream& upstream, std::uint32_t member,
                                 const View::Routing& routing, TimePoint now) {
   Allocation out;
-  out.entry_ = upstream.entries[member];
+  out.entry_ = upstream.places[member].entry;
   out.registry_ = &registry_;
   out.upstream_ = upstream.runtime;
   out.taken_at_ = now;

@@ -27,6 +27,11 @@ struct ProxyCredential {
 };
 
 struct ProxyEntry {
+ private:
+  friend class EntryPointer;
+  mutable std::atomic<std::uint32_t> references_{1};  // first: beside what is read first
+
+ public:
   ProxyId id;
   Epoch lease_epoch;
   const UpstreamId* upstream = nullptr;  // the registry's
@@ -38,10 +43,6 @@ struct ProxyEntry {
   [[nodiscard]] std::string_view authorization() const noexcept {
     return credential ? credential->authorization.reveal() : std::string_view{};
   }
-
- private:
-  friend class EntryPointer;
-  mutable std::atomic<std::uint32_t> references_{1};
 };
 
 // Owns a share of an entry. Copying one costs an atomic increment of the entry's own count, which
@@ -67,6 +68,8 @@ class EntryPointer {
     if (entry_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete entry_;
   }
 
+  // It will be copied soon.
+  void prefetch() const noexcept { __builtin_prefetch(entry_, 1); }
   [[nodiscard]] const ProxyEntry* get() const noexcept { return entry_; }
   const ProxyEntry& operator*() const noexcept { return *entry_; }
   const ProxyEntry* operator->() const noexcept { return entry_; }

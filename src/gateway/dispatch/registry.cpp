@@ -30,6 +30,10 @@ void ProxyRegistry::adopt(const View& view) {
   }
 }
 
+void ProxyRegistry::sweep_ended(TimePoint now) {
+  for (auto& [id, upstream] : upstreams_) upstream->members.sweep_ended(now);
+}
+
 std::size_t ProxyRegistry::reclaim() {
   std::erase_if(draining_, [&](ProxyId id) {
     const auto found = slots_.find(id);
@@ -120,21 +124,28 @@ bool ProxyRegistry::over_quota(std::span<const ClientName> clients, TimePoint un
 }
 
 ProxyRegistry::Slot* ProxyRegistry::place(ProxyId id, UpstreamRuntime& upstream,
-                                          const char*& refusal) {
-  auto found = slots_.find(id);
-  if (found != slots_.end() && found->second.upstream != &upstream) {
-    // The proxy has come back from another source. Its counters stay where they are until its old
-    // work has ended, so that its limit holds over both lives.
-    Slot& old = found->second;
-    old.upstream->members.close(old.member);
-    if (!old.upstream->members.reclaim(old.member)) {
-      refusal = "still busy under its former upstream";
-      return nullptr;
-    }
-    slots_.erase(found);
-    found = slots_.end();
+                                          std::uint64_t stamp, const char*& refusal) {
+  const auto found = slots_.find(id);
+  if (found == slots_.end()) return fresh_slot(id, upstream, refusal);
+  Slot& slot = found->second;
+  if (slot.stamp == stamp) {
+    refusal = "the same id came before";
+    return nullptr;
   }
-  if (found != slots_.end()) return &found->second;
+  if (slot.upstream == &upstream) return &slot;
+  // The proxy has come back from another source. Its counters stay where they are until its old
+  // work has ended, so that its limit holds over both lives.
+  slot.upstream->members.close(slot.member);
+  if (!slot.upstream->members.reclaim(slot.member)) {
+    refusal = "still busy under its former upstream";
+    return nullptr;
+  }
+  slots_.erase(found);
+  return fresh_slot(id, upstream, refusal);
+}
+
+ProxyRegistry::Slot* ProxyRegistry::fresh_slot(ProxyId id, UpstreamRuntime& upstream,
+                                               const char*& refusal) {
   refusal = "no slot is free";
   if (slots_.size() >= options_.slots_max) return nullptr;
   const std::uint32_t member = upstream.members.place(id);

@@ -142,6 +142,8 @@ class ProxyRegistry {
   std::size_t revoke(std::span<const ProxyId> ids);
   // Every serving thread uses `view`, the newest: what it does not have takes no new work.
   void adopt(const View& view);
+  // Takes out of service what ends within a second; see Members::sweep_ended.
+  void sweep_ended(TimePoint now);
   // Frees closed slots that carry nothing. Returns how many still drain.
   std::size_t reclaim();
 
@@ -174,8 +176,10 @@ class ProxyRegistry {
   UpstreamRuntime* upstream(const UpstreamId& id);
   RoutingRuntime* routing(const RoutingId& id);
   domain::ClientUse* client(const ClientName& name);
-  // The slot of a proxy under this upstream; why it has none stands in `refusal`.
-  Slot* place(ProxyId id, UpstreamRuntime& upstream, const char*& refusal);
+  // The slot of a proxy under this upstream for the view `stamp`; why it gets none stands in
+  // `refusal`.
+  Slot* place(ProxyId id, UpstreamRuntime& upstream, std::uint64_t stamp, const char*& refusal);
+  Slot* fresh_slot(ProxyId id, UpstreamRuntime& upstream, const char*& refusal);
 
   const Options options_;
   std::atomic<std::int64_t> valid_until_{INT64_MIN};

@@ -109,6 +109,8 @@ Status ViewBuilder::begin() {
     (void)added;
   }
   credentials_.resize(snapshot_->credentials.size());
+  slots_.reserve(snapshot_->proxies.size());
+  registry_.slots_.reserve(std::max(registry_.slots_.size(), snapshot_->proxies.size()));
   kinds_.resize(view_->upstreams_.size());
   return ok();
 }
@@ -145,7 +147,9 @@ Status ViewBuilder::add_routing(const domain::SnapshotRouting& routing) {
     if (routing.strategy == domain::Strategy::LeastConn) {
       view_->upstreams_[number].runtime->counted.store(true, std::memory_order_relaxed);
     }
-    if (routing.balancer == domain::Balancer::LeastTime) {
+    if (routing.balancer == domain::Balancer::LeastConn) {
+      view_->upstreams_[number].runtime->members.keep_exact();
+    } else if (routing.balancer == domain::Balancer::LeastTime) {
       view_->upstreams_[number].runtime->timed.store(true, std::memory_order_relaxed);
     }
   }
@@ -162,8 +166,12 @@ Status ViewBuilder::add_routing(const domain::SnapshotRouting& routing) {
 // members they must skip for as short a time as can be.
 bool ViewBuilder::step(std::size_t proxies) {
   const auto& all = snapshot_->proxies;
-  for (; proxies > 0 && placed_ < all.size(); --proxies) place(all[placed_++]);
-  for (; proxies > 0 && opened_ < all.size(); --proxies) open(all[opened_++]);
+  for (; proxies > 0 && slots_.size() < all.size(); --proxies) {
+    slots_.push_back(place(all[slots_.size()]));
+  }
+  for (; proxies > 0 && opened_ < all.size(); --proxies, ++opened_) {
+    if (slots_[opened_] != nullptr) open(*slots_[opened_], all[opened_]);
+  }
   return opened_ < all.size();
 }
 
@@ -172,19 +180,15 @@ std::shared_ptr<const View> ViewBuilder::finish() {
   return std::move(view_);
 }
 
-void ViewBuilder::place(const domain::SnapshotProxy& proxy) {
+ProxyRegistry::Slot* ViewBuilder::place(const domain::SnapshotProxy& proxy) {
   if (const auto fault = domain::proxy_fault(proxy, snapshot_->credentials.size())) {
     return reject(proxy.id, *fault);
   }
-  const auto number = upstream_numbers_.find(proxy.upstream);
-  if (number == upstream_numbers_.end()) return reject(proxy.id, "unknown upstream");
-  View::Upstream& upstream = view_->upstreams_[number->second];
-  const auto before = registry_.slots_.find(proxy.id);
-  if (before != registry_.slots_.end() && before->second.stamp == stamp_) {
-    return reject(proxy.id, "the same id came before");
-  }
+  const auto number = number_of(proxy.upstream);
+  if (!number) return reject(proxy.id, "unknown upstream");
+  View::Upstream& upstream = view_->upstreams_[*number];
   const char* refusal = nullptr;
-  ProxyRegistry::Slot* slot = registry_.place(proxy.id, *upstream.runtime, refusal);
+  ProxyRegistry::Slot* slot = registry_.place(proxy.id, *upstream.runtime, stamp_, refusal);
   if (slot == nullptr) return reject(proxy.id, refusal);
   if (slot->revoked && slot->entry && proxy.lease_epoch <= slot->entry->lease_epoch) {
     return reject(proxy.id, "revoked, and no newer lease");
@@ -194,14 +198,14 @@ void ViewBuilder::place(const domain::SnapshotProxy& proxy) {
   if (!slot->entry) slot->lease_epoch = proxy.lease_epoch;
   slot->stamp = stamp_;
   const std::uint32_t member = slot->member;
-  if (member >= upstream.entries.size()) {
+  if (member >= upstream.places.size()) {
     const std::size_t room = std::max<std::size_t>(member + 1, upstream.runtime->members.size());
-    upstream.entries.resize(room);
+    upstream.places.resize(room);
     upstream.mask.resize((room + 63) / 64);
   }
-  upstream.entries[member] = entry_for(*slot, proxy);
+  upstream.places[member] = {entry_for(*slot, proxy), proxy.id};
   upstream.mask[member / 64] |= std::uint64_t{1} << (member % 64);
-  View::Kind& kind = kind_of(number->second, proxy);
+  View::Kind& kind = kind_of(*number, proxy);
   if (proxy.suspect) {
     ++upstream.suspects;
     kind.suspects.push_back(member);
@@ -210,6 +214,17 @@ void ViewBuilder::place(const domain::SnapshotProxy& proxy) {
     kind.available.push_back(member);
   }
   ++view_->proxies_;
+  return slot;
+}
+
+// Most lists come sorted by upstream.
+std::optional<std::size_t> ViewBuilder::number_of(const UpstreamId& upstream) {
+  if (last_upstream_.first == nullptr || *last_upstream_.first != upstream) {
+    const auto found = upstream_numbers_.find(upstream);
+    if (found == upstream_numbers_.end()) return std::nullopt;
+    last_upstream_ = {&found->first, found->second};
+  }
+  return last_upstream_.second;
 }
 
 View::Kind& ViewBuilder::kind_of(std::size_t upstream, const domain::SnapshotProxy& proxy) {
@@ -225,12 +240,8 @@ View::Kind& ViewBuilder::kind_of(std::size_t upstream, const domain::SnapshotPro
   return kinds[place->second];
 }
 
-void ViewBuilder::open(const domain::SnapshotProxy& proxy) {
-  const auto found = registry_.slots_.find(proxy.id);
-  if (found == registry_.slots_.end()) return;
-  const ProxyRegistry::Slot& slot = found->second;
-  // Left out above, or revoked since.
-  if (slot.stamp != stamp_ || slot.revoked) return;
+void ViewBuilder::open(const ProxyRegistry::Slot& slot, const domain::SnapshotProxy& proxy) {
+  if (slot.revoked) return;  // since it was placed
   domain::Members::Settings settings;
   settings.limit = proxy.max_concurrency;
   settings.suspect = proxy.suspect;
@@ -238,9 +249,10 @@ void ViewBuilder::open(const domain::SnapshotProxy& proxy) {
   slot.upstream->members.set(slot.member, settings);
 }
 
-void ViewBuilder::reject(ProxyId id, std::string_view reason) {
+ProxyRegistry::Slot* ViewBuilder::reject(ProxyId id, std::string_view reason) {
   ++rejected_count_;
   if (rejected_.size() < kRejectedMax) rejected_.push_back({id, std::string(reason)});
+  return nullptr;
 }
 
 const EntryPointer& ViewBuilder::entry_for(ProxyRegistry::Slot& slot,

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gateway/dispatch/client_table.hpp"
@@ -54,17 +55,22 @@ class View {
     std::vector<std::uint32_t> available;  // slots
     std::vector<std::uint32_t> suspects;
   };
+  // A proxy by its slot. The id is here, too: to know whose slot it is nobody looks further.
+  struct Place {
+    EntryPointer entry;  // null: the slot is not in this view
+    ProxyId id;
+  };
   // One upstream as this snapshot has it.
   struct Upstream {
     UpstreamRuntime* runtime = nullptr;
-    std::vector<EntryPointer> entries;     // by slot; null: not in this view
+    std::vector<Place> places;             // by slot
     std::vector<std::uint32_t> available;  // slots of AVAILABLE proxies
     std::vector<std::uint64_t> mask;       // slots of all its proxies
     std::size_t suspects = 0;
     std::vector<Kind> kinds;
 
     [[nodiscard]] const ProxyEntry* entry(std::uint32_t slot) const noexcept {
-      return slot < entries.size() ? entries[slot].get() : nullptr;
+      return slot < places.size() ? places[slot].entry.get() : nullptr;
     }
     [[nodiscard]] domain::Candidates candidates() const noexcept { return {available, mask}; }
   };
@@ -159,10 +165,12 @@ class ViewBuilder {
  private:
   Status add_clients();
   Status add_routing(const domain::SnapshotRouting& routing);
-  void place(const domain::SnapshotProxy& proxy);
-  void open(const domain::SnapshotProxy& proxy);
+  // The proxy's slot, or null: it is left out.
+  ProxyRegistry::Slot* place(const domain::SnapshotProxy& proxy);
+  void open(const ProxyRegistry::Slot& slot, const domain::SnapshotProxy& proxy);
+  [[nodiscard]] std::optional<std::size_t> number_of(const UpstreamId& upstream);
   View::Kind& kind_of(std::size_t upstream, const domain::SnapshotProxy& proxy);
-  void reject(ProxyId id, std::string_view reason);
+  ProxyRegistry::Slot* reject(ProxyId id, std::string_view reason);  // null
   const EntryPointer& entry_for(ProxyRegistry::Slot& slot, const domain::SnapshotProxy& proxy);
   const std::shared_ptr<const ProxyCredential>& credential(std::uint32_t reference);
 
@@ -172,10 +180,11 @@ class ViewBuilder {
   std::uint64_t stamp_;
   std::shared_ptr<View> view_;
   std::unordered_map<UpstreamId, std::size_t> upstream_numbers_;
+  std::pair<const UpstreamId*, std::size_t> last_upstream_{};  // looked up
   // Of each upstream: its kinds by what they are.
   std::vector<std::unordered_map<std::string, std::size_t>> kinds_;
   std::vector<std::shared_ptr<const ProxyCredential>> credentials_;  // made when first needed
-  std::size_t placed_ = 0;
+  std::vector<ProxyRegistry::Slot*> slots_;                          // by proxy; null: left out
   std::size_t opened_ = 0;
   std::vector<ports::RejectedEntry> rejected_;
   std::size_t rejected_count_ = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "proxypool/domain/cluster/validate.hpp"
@@ -15,25 +14,14 @@ constexpr std::size_t kPiece = 1'000;            // proxies compiled at a time: 
 constexpr milliseconds kLook{1};                 // between looks at the readers
 constexpr std::chrono::seconds kReadersMax{10};  // a serving thread that takes longer hangs
 
-std::vector<ProxyId> missing(const std::vector<domain::HeldProxy>& before,
-                             const domain::WorkerSnapshot& next) {
-  std::unordered_set<ProxyId> kept;
-  kept.reserve(next.proxies.size());
-  for (const auto& proxy : next.proxies) kept.insert(proxy.id);
-  std::vector<ProxyId> lost;
-  for (const auto& proxy : before) {
-    if (!kept.contains(proxy.id)) lost.push_back(proxy.id);
-  }
-  return lost;
-}
-
 }  // namespace
 
 Result<std::vector<ports::RejectedEntry>> ViewPublisher::apply(
     std::shared_ptr<const domain::WorkerSnapshot> snapshot, const Validity& validity) {
   const TimePoint now = needs_.clock.now();
   const auto before = state_.with([&](State&) { return needs_.registry.held(); });
-  if (needs_.registry.valid(now) && domain::loses_too_much(before, *snapshot, now)) {
+  const auto lost = domain::lost_by(before, *snapshot);
+  if (needs_.registry.valid(now) && domain::loses_too_much(before, lost, *snapshot, now)) {
     return Error{ErrorCode::Conflict, Origin::Internal,
                  "more than half of the proxies would go without a reason; they are kept until "
                  "their leases end"};
@@ -59,8 +47,9 @@ Result<std::vector<ports::RejectedEntry>> ViewPublisher::apply(
     return end;
   });
   // Their leases were last renewed with the view before.
-  auto lost = missing(before, *snapshot);
-  if (!lost.empty()) needs_.end_tunnels_of(std::move(lost), lost_end);
+  std::vector<ProxyId> ids;
+  for (const auto& proxy : lost) ids.push_back(proxy.id);
+  if (!ids.empty()) needs_.end_tunnels_of(std::move(ids), lost_end);
   needs_.views.reclaim();
   return builder.rejected();
 }
@@ -141,6 +130,7 @@ std::optional<HeldView> ViewPublisher::held() {
 
 void ViewPublisher::tick(TimePoint now) {
   const bool end = state_.with([&](State& state) {
+    needs_.registry.sweep_ended(now);
     if (!state.version || state.orphans_ended || now < state.validity.tunnels_until) return false;
     state.orphans_ended = true;
     return true;

@@ -5,6 +5,11 @@
 // the new view does not have closed for new work. Tunnels through them, and all tunnels once the
 // lease as a whole has ended, are ended a grace later (C16).
 //
+// apply() of 100,000 proxies takes 58 ms of processor time into an empty registry, 70 ms when all
+// stay and 170 ms when each is another one (74, 50 and 173 before places were looked up once and
+// what is lost was asked once); meanwhile a serving thread was away for 0.13 ms at most, as
+// tests/bench/snapshot_bench.cpp measures it on two busy cores of 2.1 GHz.
+//
 // Thread rule: any thread; apply() one thread at a time. Serving threads never wait for any of it.
 #pragma once
 
@@ -46,7 +51,8 @@ class ViewPublisher final : public ViewSink {
   void take_outcomes(ports::OutcomeBatch& batch, std::size_t most, TimePoint now) override;
   std::optional<HeldView> held() override;
 
-  // Ends the tunnels of a lease that ended; call it a few times a second.
+  // Ends the tunnels of a lease that ended and the service of proxies that end within a second;
+  // call it a few times a second.
   void tick(TimePoint now);
 
  private:

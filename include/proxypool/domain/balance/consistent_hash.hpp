@@ -43,7 +43,7 @@ struct ReserveConsistentHash {
     std::uint32_t at = 0;
     for (std::uint32_t n = 0; n < kTries && size != 0 && !from.available.empty(); ++n) {
       at = place_of(nth_key(key, n), size);
-      if ((from.mask[at / 64] >> (at % 64) & 1U) != 0 && take(at)) return at;
+      if (from.has(at) && take(at)) return at;
     }
     for (std::size_t k = 0; k < std::min(kWordsMax, from.mask.size()); ++k) {
       const std::size_t word = (at / 64 + k) % from.mask.size();

@@ -15,7 +15,6 @@
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/balance/candidates.hpp"
 #include "proxypool/domain/balance/members.hpp"
-#include "proxypool/domain/balance/pair.hpp"
 
 namespace proxypool::domain {
 
@@ -31,7 +30,7 @@ struct ReserveLeastTime {
       return std::pair{load_step(members.cost(member, now), in_flight), in_flight};
     };
     for (int i = 0; i < kTries && !from.available.empty(); ++i) {
-      auto [first, second] = draw_pair(from.available, random);
+      auto [first, second] = from.draw_two(random);
       if (load(second) < load(first)) std::swap(first, second);
       if (admit(first) && members.try_reserve(first, Tier::Available, now)) return first;
       if (admit(second) && members.try_reserve(second, Tier::Available, now)) return second;

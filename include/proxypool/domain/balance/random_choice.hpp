@@ -20,7 +20,7 @@ struct ReserveRandom {
   std::uint32_t operator()(Members& members, const Candidates& from, TimePoint now, Random& random,
                            Admit&& admit) const noexcept {
     for (int i = 0; i < kTries && !from.available.empty(); ++i) {
-      const std::uint32_t member = from.available[random.below(from.available.size())];
+      const std::uint32_t member = from.draw(random);
       if (admit(member) && members.try_reserve(member, Tier::Available, now)) return member;
     }
     return members.reserve_least(Tier::Available, from.mask, now, random, admit);

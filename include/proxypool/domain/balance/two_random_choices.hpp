@@ -11,7 +11,6 @@
 #include "proxypool/base/time.hpp"
 #include "proxypool/domain/balance/candidates.hpp"
 #include "proxypool/domain/balance/members.hpp"
-#include "proxypool/domain/balance/pair.hpp"
 
 namespace proxypool::domain {
 
@@ -22,7 +21,7 @@ struct ReserveTwoRandomChoices {
   std::uint32_t operator()(Members& members, const Candidates& from, TimePoint now, Random& random,
                            Admit&& admit) const noexcept {
     for (int i = 0; i < kTries && !from.available.empty(); ++i) {
-      auto [first, second] = draw_pair(from.available, random);
+      auto [first, second] = from.draw_two(random);
       if (members.load_of(second) < members.load_of(first)) std::swap(first, second);
       if (admit(first) && members.try_reserve(first, Tier::Available, now)) return first;
       if (admit(second) && members.try_reserve(second, Tier::Available, now)) return second;

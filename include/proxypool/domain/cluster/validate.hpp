@@ -8,6 +8,7 @@
 // Thread rule: pure functions.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 #include "proxypool/base/id.hpp"
 #include "proxypool/base/limits.hpp"
@@ -113,22 +115,27 @@ struct HeldProxy {
   TimePoint usable_until = kNever;
 };
 
-// CP-6: whether taking `next` would lose more than half of what is held and still usable, and
-// nobody said that this is meant. Then the old set is kept until its leases end, and reported.
-inline bool loses_too_much(std::span<const HeldProxy> held, const WorkerSnapshot& next,
-                           TimePoint now) {
-  if (next.intentional_loss) return false;
+// What is held and not in `next`.
+inline std::vector<HeldProxy> lost_by(std::span<const HeldProxy> held, const WorkerSnapshot& next) {
   std::unordered_set<ProxyId> kept;
   kept.reserve(next.proxies.size());
   for (const auto& proxy : next.proxies) kept.insert(proxy.id);
-  std::size_t usable = 0;
-  std::size_t lost = 0;
+  std::vector<HeldProxy> lost;
   for (const auto& proxy : held) {
-    if (now >= proxy.usable_until) continue;  // its end explains its absence
-    ++usable;
-    if (!kept.contains(proxy.id)) ++lost;
+    if (!kept.contains(proxy.id)) lost.push_back(proxy);
   }
-  return 2 * lost > usable;
+  return lost;
+}
+
+// CP-6: whether losing `lost` of what is held is more than half of what is still usable, and nobody
+// said that this is meant. Then the old set is kept until its leases end, and reported.
+inline bool loses_too_much(std::span<const HeldProxy> held, std::span<const HeldProxy> lost,
+                           const WorkerSnapshot& next, TimePoint now) {
+  if (next.intentional_loss) return false;
+  // Its end explains the absence of one that is not usable any more.
+  const auto usable = [&](const HeldProxy& proxy) { return now < proxy.usable_until; };
+  return 2 * std::count_if(lost.begin(), lost.end(), usable) >
+         std::count_if(held.begin(), held.end(), usable);
 }
 
 }  // namespace proxypool::domain

@@ -272,13 +272,16 @@ TEST(LosesTooMuch, MoreThanHalfOfWhatIsStillUsableNeedsTheMark) {  // CP-6
   next.proxies = {proxy(1), proxy(2)};
   std::vector<HeldProxy> held{
       {ProxyId(1), kNever}, {ProxyId(2), kNever}, {ProxyId(3), kNever}, {ProxyId(4), kNever}};
-  EXPECT_FALSE(loses_too_much(held, next, now)) << "exactly half";
+  const auto loses = [&](TimePoint at) {
+    return loses_too_much(held, lost_by(held, next), next, at);
+  };
+  EXPECT_FALSE(loses(now)) << "exactly half";
   held.push_back({ProxyId(5), now + seconds(1)});
-  EXPECT_TRUE(loses_too_much(held, next, now));
-  EXPECT_FALSE(loses_too_much(held, next, now + seconds(1))) << "its end explains its absence";
+  EXPECT_TRUE(loses(now));
+  EXPECT_FALSE(loses(now + seconds(1))) << "its end explains its absence";
   next.intentional_loss = true;
-  EXPECT_FALSE(loses_too_much(held, next, now));
-  EXPECT_FALSE(loses_too_much({}, WorkerSnapshot{}, now));
+  EXPECT_FALSE(loses(now));
+  EXPECT_FALSE(loses_too_much({}, {}, WorkerSnapshot{}, now));
 }
 
 }  // namespace

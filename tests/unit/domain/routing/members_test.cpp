@@ -23,7 +23,8 @@ constexpr nanoseconds kBench = seconds(2);
 // A pool of `count` open members with some limit, and what a test asks of it most.
 class Pool {
  public:
-  explicit Pool(std::uint32_t count, std::uint32_t limit = 1) {
+  explicit Pool(std::uint32_t count, std::uint32_t limit = 1, bool exact = true) {
+    if (exact) members.keep_exact();
     for (std::uint32_t i = 0; i < count; ++i) add(limit);
   }
   std::uint32_t add(std::uint32_t limit, bool suspect = false, TimePoint until = kNever) {
@@ -168,6 +169,26 @@ TEST_P(AnySize, AMemberPastItsEndIsNeverTakenAndComesBackWithMoreTime) {  // C4
   EXPECT_EQ(pool.least(Tier::Available, later), 0U);
 }
 
+TEST_P(AnySize, WhoIsSweptTakesNothingAndOthersNeedNotBeLookedAt) {  // C4
+  const std::uint32_t count = GetParam();
+  Pool pool(count);
+  pool.members.set(1, {1, false, kNow + seconds(5)});
+  const TimePoint early = kNow + seconds(5) - Members::kAhead / 4;
+  pool.members.sweep_ended(early - seconds(2));
+  EXPECT_TRUE(pool.members.still_usable(1, early));
+  pool.members.sweep_ended(early);
+  EXPECT_FALSE(pool.members.still_usable(1, early));
+  EXPECT_FALSE(pool.members.try_reserve(1, Tier::Available, early));
+  for (std::uint32_t i = 0; i + 1 < count; ++i) EXPECT_NE(pool.least(), 1U);
+  EXPECT_EQ(pool.least(), Members::kNone);
+  EXPECT_TRUE(pool.members.consistent());
+  pool.members.set(1, {1, false, kNow + seconds(8)});
+  EXPECT_EQ(pool.least(Tier::Available, kNow + seconds(8)), Members::kNone)
+      << "an end that came after the sweep counts";
+  pool.members.set(1, {1, false, kNow + seconds(20)});
+  EXPECT_EQ(pool.least(Tier::Available, kNow + seconds(8)), 1U);
+}
+
 TEST_P(AnySize, TwoFailuresInARowBenchAMemberForAWhile) {  // GW-34
   const std::uint32_t count = GetParam();
   Pool pool(count, 4);
@@ -257,6 +278,33 @@ TEST(Members, GrowingPastTheScanKeepsEveryCount) {
   EXPECT_EQ(pool.least(), Members::kNone);
 }
 
+TEST(Members, WhereNobodyAsksForTheLeastAnyFreePlaceIsFound) {
+  constexpr std::uint32_t kCount = 1'000;
+  Pool pool(kCount, 3, false);
+  for (std::uint32_t i = 0; i < 3 * kCount; ++i) ASSERT_NE(pool.least(), Members::kNone);
+  EXPECT_EQ(pool.least(), Members::kNone);
+  EXPECT_TRUE(pool.members.consistent());
+  pool.release(17);
+  EXPECT_EQ(pool.least(), 17U);
+}
+
+TEST(Members, WhoAsksForTheLeastGetsItFromThenOn) {
+  constexpr std::uint32_t kCount = 1'000;
+  Pool pool(kCount, 50, false);
+  for (std::uint32_t i = 0; i < 5 * kCount; ++i) ASSERT_NE(pool.least(), Members::kNone);
+  pool.members.keep_exact();
+  EXPECT_TRUE(pool.members.consistent());
+  const auto load = [&](std::uint32_t m) { return pool.members.counts(m).total(); };
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    std::uint32_t least = UINT32_MAX;
+    for (std::uint32_t m = 0; m < kCount; ++m) least = std::min(least, load(m));
+    const auto member = pool.least();
+    ASSERT_EQ(load(member), least + 1);
+  }
+  pool.add(50);
+  EXPECT_EQ(pool.least(), kCount) << "the new one carries nothing";
+}
+
 TEST(Members, LoadsBeyondTheLastLevelStillServeUpToTheLimit) {
   Pool pool(200, 300);
   for (int i = 0; i < 200 * 300; ++i) ASSERT_NE(pool.least(), Members::kNone);
@@ -274,8 +322,8 @@ TEST(Members, ALargerLimitOpensTheLevelsItNeeds) {
 }
 
 // What many threads do to one pool while its owner opens, closes, benches and ends members.
-void stress(std::uint32_t count, std::uint32_t limit) {
-  Pool pool(count, limit);
+void stress(std::uint32_t count, std::uint32_t limit, bool exact = true) {
+  Pool pool(count, limit, exact);
   std::vector<std::atomic<std::uint32_t>> held(count);
   std::atomic<std::uint32_t> over{0};
   std::atomic<bool> stop{false};
@@ -335,6 +383,12 @@ TEST(MembersStress, ASmallPoolPassesNoLimitAndLosesNoPlace) {
 }
 TEST(MembersStress, AnIndexedPoolPassesNoLimitAndLosesNoPlace) {
   stress(200, 2);
+}
+TEST(MembersStress, APoolIndexedByFreePlacesPassesNoLimitAndLosesNoPlace) {
+  stress(200, 2, false);
+}
+TEST(MembersStress, SingleUseMembersIndexedByFreePlacesLoseNone) {
+  stress(300, 1, false);
 }
 TEST(MembersStress, SingleUseMembersPassNoLimitAndLoseNoPlace) {
   stress(300, 1);

@@ -57,8 +57,8 @@ TEST(View, ANameIsNoLiteralAndNoCredentialIsNoHeader) {
   s.last_proxy().endpoint.host = "proxy.example";
   const auto view = serve(registry, s);
   const auto& upstream = *view->routing(0).upstreams[0];
-  EXPECT_EQ(upstream.entries[0]->address, std::nullopt);
-  EXPECT_EQ(upstream.entries[0]->authorization(), "");
+  EXPECT_EQ(upstream.entry(0)->address, std::nullopt);
+  EXPECT_EQ(upstream.entry(0)->authorization(), "");
 }
 
 TEST(View, FindsClientsByName) {
