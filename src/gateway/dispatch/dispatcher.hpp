@@ -4,19 +4,20 @@
 // a host was seen by a regular expression), no I/O, no walk over proxies.
 //
 // Cost, as tests/bench/dispatch_bench.cpp measures it in a release build (two cores of 2.1 GHz with
-// 1 MiB of cache each; beyond that a load costs 170 ns there; p50/p99 in ns, 20 of them the timer's;
-// no allocation), before → since members' words stand alone and most choices keep no index:
-//   choice and reservation  100 proxies  10,000             100,000
-//     least_conn            160/230      100/240 → 80/90    110/340 → 80/90
-//     two_random_choices    50/80 → 40/50  80/220 → 40/50   200/490 → 40/70
-//     least_time            70/100       100/300 → 60/100   260/641 → 70/100
-//     consistent_hash       50/100       80/120 → 60/120    110/340 → 50/160
-//   acquire(), with two_random_choices
-//                           130/140      160/280 → 140/240  631/1,252 → 400/831
-//   what least_time learns  40/50        40/70              50/180
-// On two threads two_random_choices at 100,000 takes 90/275 to 285/726 → 40/70 to 170/370 (what
-// else ran decides), cold 591/1,112.
-// With acquire() at 100,000 the proxy's entry comes from memory, which its request needs anyway.
+// 1 MiB of cache each, others at work; p50/p99 in ns, 20 of them the timer's; no allocation):
+//   choice and reservation  100 proxies  10,000   100,000
+//     least_conn            80/90        90/120   90/90
+//     two_random_choices    40/60        40/80    40/70
+//     least_time            70/100       60/100   70/100
+//     consistent_hash       50/100       60/120   50/160
+//   acquire()
+//     least_conn            220/290      240/450  300/460
+//     two_random_choices    140/160      160/390  370/661
+//   what least_time learns  40/50        40/70    50/180
+// Two threads that do nothing else meet on the same lines: at 100,000 the choice then takes 180/375
+// with two_random_choices and 500/1,462 with least_conn. With a cold cache it takes 541/921 and
+// 380/1,142. In acquire() at 100,000 the proxy's entry comes from memory, which its request needs
+// anyway.
 //
 // Thread rule: Dispatcher: one thread at a time, one for each serving thread. Allocation: one
 // thread

@@ -20,6 +20,10 @@ using Verdict = Principal::Verdict;
 constexpr char kPassword = ':';
 constexpr char kKey = '\0';
 
+std::string_view text_of(const SipTag& tag) noexcept {
+  return {reinterpret_cast<const char*>(tag.data()), tag.size()};
+}
+
 Principal refused(Verdict verdict) {
   Principal out;
   out.verdict = verdict;
@@ -63,23 +67,23 @@ Principal Authenticator::check(const Callers& callers, std::string_view value,
 
 // What is shown -----------------------------------------------------------------------------------
 
-Authenticator::Entry& Authenticator::place_of(const ports::Digest& digest) noexcept {
+Authenticator::Entry& Authenticator::place_of(const SipTag& seen) noexcept {
   std::uint32_t place = 0;
-  std::memcpy(&place, digest.data(), sizeof place);
+  std::memcpy(&place, seen.data(), sizeof place);
   return entries_[place % kEntries];
 }
 
-bool Authenticator::holds(const Entry& entry, const ports::Digest& digest, std::uint64_t view) {
+bool Authenticator::holds(const Entry& entry, const SipTag& seen, std::uint64_t view) {
   return entry.view == view &&
-         SecretString::equal_in_constant_time(ports::as_view(entry.digest), ports::as_view(digest));
+         SecretString::equal_in_constant_time(text_of(entry.seen), text_of(seen));
 }
 
 Principal Authenticator::by_value(const Callers& callers, std::string_view value,
                                   const IpAddress& source, TimePoint now) {
   if (value.empty()) return {};
-  const ports::Digest digest = verifier_.key_of(value).digest;
-  const Entry& entry = place_of(digest);
-  if (!holds(entry, digest, callers.view)) return look_up(callers, value, source, now, digest);
+  const SipTag seen = verifier_.tag_of(value);
+  const Entry& entry = place_of(seen);
+  if (!holds(entry, seen, callers.view)) return look_up(callers, value, source, now, seen);
   Principal known;
   known.verdict = entry.accepted ? Verdict::Accepted : Verdict::Rejected;
   known.client = entry.client;
@@ -90,8 +94,7 @@ Principal Authenticator::by_value(const Callers& callers, std::string_view value
 }
 
 Principal Authenticator::look_up(const Callers& callers, std::string_view value,
-                                 const IpAddress& source, TimePoint now,
-                                 const ports::Digest& digest) {
+                                 const IpAddress& source, TimePoint now, const SipTag& seen) {
   const auto shown = domain::parse_authorization(value);
   if (!shown) return refused(Verdict::Rejected);
   const Question question{callers, *shown, source, now, !may_try(source, now)};
@@ -107,9 +110,8 @@ Principal Authenticator::look_up(const Callers& callers, std::string_view value,
   }
   // The rest may be known better the next time.
   if (out.verdict == Verdict::Accepted || out.verdict == Verdict::Rejected) {
-    place_of(digest) = {
-        digest,  callers.view, out.tag, out.client, out.verdict == Verdict::Accepted,
-        out.way, out.asked};
+    place_of(seen) = {seen,    callers.view, out.tag, out.client, out.verdict == Verdict::Accepted,
+                      out.way, out.asked};
   }
   return out;
 }
@@ -198,15 +200,16 @@ CredentialKey Authenticator::question_of(const Client& client, char kind, std::s
 
 Verifier::Start Authenticator::judge(const CredentialKey& key, std::string_view password,
                                      const Client& client, bool limited, std::uint64_t view) {
-  Entry& known = place_of(key.digest);
-  if (holds(known, key.digest, view)) {
+  const SipTag seen = verifier_.tag_of(ports::as_view(key.digest));
+  Entry& known = place_of(seen);
+  if (holds(known, seen, view)) {
     return known.accepted ? Verifier::Start::Accepted : Verifier::Start::Rejected;
   }
   const auto start =
       limited ? verifier_.known(key)
               : verifier_.verify(key, SecretString(std::string(password)), *client.secret, asker_);
   if (start == Verifier::Start::Accepted || start == Verifier::Start::Rejected) {
-    known = {key.digest, view, 0, 0, start == Verifier::Start::Accepted, 0, nullptr};
+    known = {seen, view, 0, 0, start == Verifier::Start::Accepted, 0, nullptr};
   }
   return start;
 }

@@ -7,7 +7,10 @@
 namespace proxypool::gateway {
 
 Verifier::Verifier(const ports::Crypto& crypto)
-    : crypto_(crypto), key_(crypto.random_bytes(32)), pool_("verify", kThreads, kQueueMax) {}
+    : crypto_(crypto),
+      key_(crypto.random_bytes(32)),
+      tags_(crypto.random_bytes(SipHash::kKeyBytes)),
+      pool_("verify", kThreads, kQueueMax) {}
 
 Verifier::Start Verifier::verify(const CredentialKey& key, SecretString password, StoredHash stored,
                                  Asker& asker) {

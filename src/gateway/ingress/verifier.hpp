@@ -21,6 +21,7 @@
 #include "net/event_loop.hpp"
 #include "proxypool/base/concurrent.hpp"
 #include "proxypool/base/secret.hpp"
+#include "proxypool/base/siphash.hpp"
 #include "proxypool/base/stored_hash.hpp"
 #include "proxypool/ports/crypto.hpp"
 #include "runtime/blocking_pool.hpp"
@@ -55,6 +56,8 @@ class Verifier {
   [[nodiscard]] CredentialKey key_of(std::string_view text) const {
     return {crypto_.hmac_sha256(key_, text)};
   }
+  // The same in 128 bits and a tenth of the time, for what is asked on each request.
+  [[nodiscard]] SipTag tag_of(std::string_view text) const noexcept { return tags_(text); }
   [[nodiscard]] ports::Digest sha256_of(std::string_view text) const {
     return crypto_.sha256(text);
   }
@@ -86,6 +89,7 @@ class Verifier {
 
   const ports::Crypto& crypto_;
   const std::string key_;
+  const SipHash tags_;
   Guarded<State> state_;
   runtime::BlockingPool pool_;
 };

@@ -15,7 +15,8 @@
 // two a release. Until some routing does (keep_exact), AVAILABLE members with a free place are all
 // at one level, where any of them is found; then most reservations are one compare-and-set.
 //
-// Up to kScanMax members there is no index: a scan of their words is as fast and exact as well.
+// Up to kScanMax members there is no index: a scan of their few words is as fast and exact as well
+// (at 64 it took three times as long as the index).
 //
 // A choice reads and writes words and hardly more: eight bytes a member, so that 100,000 members
 // stay in a core's own cache (0.8 MB), where a word costs 6 ns; beyond, it is 20 to 170. So the
@@ -30,7 +31,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -57,7 +57,7 @@ enum class Verdict : std::uint8_t { Neutral, Good, Bad };
 class Members {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  static constexpr std::uint32_t kScanMax = 128;
+  static constexpr std::uint32_t kScanMax = 16;
   static constexpr std::uint32_t kMax = std::uint32_t{1} << LevelIndex::kMembersLog;
   static constexpr std::uint32_t kFull = UINT32_MAX;  // see load_of
   static constexpr milliseconds kAhead{1'000};
@@ -404,32 +404,27 @@ class Members {
   template <class Admit>
   std::uint32_t scan_least(Tier tier, std::span<const std::uint64_t> mask, TimePoint now,
                            Random& random, Admit&& admit) noexcept {
-    using Bits = std::array<std::uint64_t, kScanMax / 64>;
-    const std::size_t words = std::min(mask.size(), Bits{}.size());
-    Bits refused{};
+    static_assert(kScanMax <= 64);
+    std::uint64_t wanted = mask.empty() ? 0 : mask[0];
     for (int round = 1; round <= kRounds;) {
-      Bits ties{};
+      std::uint64_t ties = 0;
       std::uint32_t least = kFull;
-      std::uint64_t count = 0;
-      for (std::size_t k = 0; k < words; ++k) {
-        for (std::uint64_t bits = mask[k] & ~refused[k]; bits != 0; bits &= bits - 1) {
-          const auto i = static_cast<std::uint32_t>(std::countr_zero(bits));
-          const Word w = words_[static_cast<std::uint32_t>(k * 64) + i].load();
-          const std::uint32_t taken = w.taken();
-          if (taken > least || taken >= w.limit() || !in_tier(w, tier)) continue;
-          if (taken < least) {
-            ties = {};
-            least = taken;
-            count = 0;
-          }
-          ties[k] |= std::uint64_t{1} << i;
-          ++count;
-        }
+      for (std::uint64_t bits = wanted; bits != 0; bits &= bits - 1) {
+        const auto i = static_cast<std::uint32_t>(std::countr_zero(bits));
+        const Word w = words_[i].load();
+        const std::uint32_t taken = w.taken();
+        if (taken > least || taken >= w.limit() || !in_tier(w, tier)) continue;
+        if (taken < least) ties = 0;
+        least = taken;
+        ties |= std::uint64_t{1} << i;
       }
-      if (count == 0) return kNone;
-      const std::uint32_t member = nth_bit(ties, random.below(count));
+      if (ties == 0) return kNone;
+      for (auto n = random.below(static_cast<std::uint64_t>(std::popcount(ties))); n > 0; --n) {
+        ties &= ties - 1;
+      }
+      const auto member = static_cast<std::uint32_t>(std::countr_zero(ties));
       if (!admit(member) || past_end(member, now)) {
-        refused[member / 64] |= std::uint64_t{1} << (member % 64);
+        wanted &= ~(std::uint64_t{1} << member);
         continue;
       }
       const bool any_load = round++ == kRounds;
@@ -440,20 +435,6 @@ class Members {
       }
     }
     return kNone;
-  }
-  template <class Bits>
-  static std::uint32_t nth_bit(const Bits& words, std::uint64_t n) noexcept {
-    std::uint32_t base = 0;
-    for (std::uint64_t bits : words) {
-      const auto here = static_cast<std::uint64_t>(std::popcount(bits));
-      if (n < here) {
-        for (; n > 0; --n) bits &= bits - 1;
-        return base + static_cast<std::uint32_t>(std::countr_zero(bits));
-      }
-      n -= here;
-      base += 64;
-    }
-    return base;
   }
 
   static void lower(std::atomic<std::int64_t>& moment, TimePoint to) noexcept {
