@@ -81,6 +81,25 @@ TEST_F(GatewayTunnel, CarriesMuchMoreThanAnyBufferInBothDirectionsAtOnce) {
   EXPECT_EQ(c.exactly(4), "same");
 }
 
+// GW-43: of a flow in bulk the kernel tells late, and yet in time.
+TEST_F(GatewayTunnel, TheLastBytesOfABulkComeThoughItsSenderWaits) {
+  constexpr std::size_t kBytes = (8U << 20U) + 777;
+  proxy([](Peer& peer, int) {
+    peer.until("\r\n\r\n");
+    peer.send("HTTP/1.1 200 OK\r\n\r\n");
+    for (int i = 0; i < 3; ++i) {
+      peer.send(std::string(kBytes, 'd'));
+      peer.exactly(1);
+    }
+  });
+  start();
+  Peer c = tunnel();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(c.exactly(kBytes).size(), kBytes);
+    c.send("n");
+  }
+}
+
 TEST_F(GatewayTunnel, AResetOnOneSideEndsTheOtherAtOnce) {
   number_ = -2;
   proxy([&](Peer& peer, int number) {
