@@ -114,16 +114,26 @@ second_try() {
   ctest --preset "$preset" --rerun-failed --parallel 1
 }
 
+# The words that a target's inputs are made of; nothing for those that need none.
+dictionary_of() {
+  case $1 in
+    request_head_fuzz | response_head_fuzz | chunked_fuzz) echo tests/fuzz/http.dict ;;
+    *) if [ -f "tests/fuzz/${1%_fuzz}.dict" ]; then echo "tests/fuzz/${1%_fuzz}.dict"; fi ;;
+  esac
+}
+
 # A minute for each target, from its corpus; new inputs stay in the build folder.
 fuzz() {
-  local target corpus
+  local target corpus dictionary
   for target in build/fuzz/fuzz/*; do
     if [ ! -x "$target" ] || [ -d "$target" ]; then continue; fi
     corpus=build/fuzz/corpus/$(basename "$target")
     mkdir -p "$corpus"
     echo "$target"
+    dictionary=$(dictionary_of "$(basename "$target")")
     "$target" -max_total_time=60 -print_final_stats=0 -verbosity=0 \
-      -artifact_prefix=build/fuzz/crash- "$corpus" "tests/fuzz/corpus/$(basename "$target")"
+      -artifact_prefix=build/fuzz/crash- ${dictionary:+-dict="$dictionary"} \
+      "$corpus" "tests/fuzz/corpus/$(basename "$target")"
   done
 }
 

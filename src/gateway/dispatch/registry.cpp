@@ -30,8 +30,8 @@ void ProxyRegistry::adopt(const View& view) {
   }
 }
 
-void ProxyRegistry::sweep_ended(TimePoint now) {
-  for (auto& [id, upstream] : upstreams_) upstream->members.sweep_ended(now);
+void ProxyRegistry::look_ahead(TimePoint now) {
+  for (auto& [id, upstream] : upstreams_) upstream->members.look_ahead(now);
 }
 
 std::size_t ProxyRegistry::reclaim() {

@@ -142,8 +142,8 @@ class ProxyRegistry {
   std::size_t revoke(std::span<const ProxyId> ids);
   // Every serving thread uses `view`, the newest: what it does not have takes no new work.
   void adopt(const View& view);
-  // Takes out of service what ends within a second; see Members::sweep_ended.
-  void sweep_ended(TimePoint now);
+  // Notes which proxies end soon; see Members::look_ahead.
+  void look_ahead(TimePoint now);
   // Frees closed slots that carry nothing. Returns how many still drain.
   std::size_t reclaim();
 

@@ -130,7 +130,7 @@ std::optional<HeldView> ViewPublisher::held() {
 
 void ViewPublisher::tick(TimePoint now) {
   const bool end = state_.with([&](State& state) {
-    needs_.registry.sweep_ended(now);
+    needs_.registry.look_ahead(now);
     if (!state.version || state.orphans_ended || now < state.validity.tunnels_until) return false;
     state.orphans_ended = true;
     return true;

@@ -51,8 +51,8 @@ class ViewPublisher final : public ViewSink {
   void take_outcomes(ports::OutcomeBatch& batch, std::size_t most, TimePoint now) override;
   std::optional<HeldView> held() override;
 
-  // Ends the tunnels of a lease that ended and the service of proxies that end within a second;
-  // call it a few times a second.
+  // Ends the tunnels of a lease that ended, and notes which proxies end soon; call it a few times a
+  // second.
   void tick(TimePoint now);
 
  private:

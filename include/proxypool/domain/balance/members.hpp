@@ -20,8 +20,8 @@
 //
 // A choice reads and writes words and hardly more: eight bytes a member, so that 100,000 members
 // stay in a core's own cache (0.8 MB), where a word costs 6 ns; beyond, it is 20 to 170. So the
-// ends of members stand elsewhere, and sweep_ended() tells choices until when they need not look
-// there.
+// ends of members stand elsewhere, and a bitmap, kept by look_ahead(), tells choices for whom they
+// must look there.
 //
 // Thread rule: place, set, close, reclaim: one thread at a time (the owner). Everything else: any
 //              thread; no method there blocks or allocates.
@@ -86,6 +86,7 @@ class Members {
       words_.grow(member + 1);
       facts_.grow(member + 1);
       latencies_.grow(member + 1);
+      ending_.grow(member / 64 + 1);
       (void)words_[member].update([](Word& w) { return w.set_note(kNowhere), true; });
       if (indexing_) index_.grow(member + 1);
       size_.store(member + 1, std::memory_order_release);
@@ -99,7 +100,7 @@ class Members {
   void set(std::uint32_t member, const Settings& settings) {
     prepare(settings.limit);
     facts_[member].until.store(settings.until.time_since_epoch().count());
-    lower(nobody_ends_before_, settings.until);
+    note_ending(member, settings.until < TimePoint(nanoseconds(looked_until_.load())));
     const std::uint32_t track = (indexing_ ? kTracked : 0) | (exact_ ? kExact : 0);
     (void)change(member, [&](Word& w) {
       w.set_limit(settings.limit);
@@ -127,22 +128,13 @@ class Members {
     return true;
   }
 
-  // Takes out of service who ends within kAhead; until then no choice looks at anybody's end. A few
-  // times a second; it has something to do twice a second at most. Where nobody calls it, each
-  // choice looks as soon as somebody's end has come.
-  void sweep_ended(TimePoint now) {
-    if (now + kAhead / 2 < TimePoint(nanoseconds(nobody_ends_before_.load()))) return;
+  // Notes who ends within kAhead; until then choices look at nobody else's end. A few times a
+  // second; it has something to do once in kAhead / 2. Where nobody calls it, each choice looks.
+  void look_ahead(TimePoint now) {
     const TimePoint horizon = now + kAhead;
-    std::int64_t next = INT64_MAX;
-    for (std::uint32_t m = 0; m < size(); ++m) {
-      if ((words_[m].load().note() & (kOpen | kExpired)) != kOpen) continue;
-      if (until(m) < horizon) {
-        (void)change(m, [](Word& w) { return w.set_note(w.note() | kExpired), true; });
-      } else {
-        next = std::min(next, facts_[m].until.load(std::memory_order_relaxed));
-      }
-    }
-    nobody_ends_before_.store(next);
+    if (now + kAhead / 2 < TimePoint(nanoseconds(looked_until_.load()))) return;
+    for (std::uint32_t m = 0; m < size(); ++m) note_ending(m, until(m) < horizon);
+    looked_until_.store(horizon.time_since_epoch().count());
   }
   // From now on reserve_least() of AVAILABLE members is exact at any size.
   void keep_exact() {
@@ -360,10 +352,20 @@ class Members {
     }
   }
 
+  // The owner's.
+  void note_ending(std::uint32_t member, bool soon) noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << (member % 64);
+    std::atomic<std::uint64_t>& word = ending_[member / 64];
+    if (((word.load(std::memory_order_relaxed) & bit) != 0) == soon) return;
+    soon ? word.fetch_or(bit) : word.fetch_and(~bit);
+  }
+  [[nodiscard]] bool ends_soon(std::uint32_t member) const noexcept {
+    return (ending_[member / 64].load(std::memory_order_relaxed) >> (member % 64) & 1U) != 0;
+  }
   // Whether the member's time is over; if so it leaves the index. The owner may have given it more
   // time just then, hence the second look.
   bool past_end(std::uint32_t member, TimePoint now) noexcept {
-    if (now.time_since_epoch().count() < nobody_ends_before_.load()) return false;
+    if (now.time_since_epoch().count() < looked_until_.load() && !ends_soon(member)) return false;
     if (now < until(member)) return false;
     const auto mark = [&](bool expired) {
       (void)change(member, [&](Word& w) {
@@ -484,11 +486,12 @@ class Members {
   Segmented<Capacity, 6, LevelIndex::kMembersLog> words_;
   Segmented<Facts, 6, LevelIndex::kMembersLog> facts_;
   Segmented<Latency, 6, LevelIndex::kMembersLog> latencies_;
+  Segmented<std::atomic<std::uint64_t>, 4, LevelIndex::kMembersLog - 6> ending_;  // one bit each
   MedianLatency median_;
   LevelIndex index_;
   alignas(64) std::atomic<std::uint64_t> turn_{0};
   alignas(64) std::atomic<std::int64_t> bench_due_{INT64_MAX};
-  std::atomic<std::int64_t> nobody_ends_before_{INT64_MAX};
+  std::atomic<std::int64_t> looked_until_{INT64_MIN};  // up to then ending_ is right
   std::atomic<std::uint32_t> size_{0};
   std::atomic<bool> indexed_{false};  // the index has everybody
   bool indexing_ = false;             // the owner's: the index is kept

@@ -169,24 +169,28 @@ TEST_P(AnySize, AMemberPastItsEndIsNeverTakenAndComesBackWithMoreTime) {  // C4
   EXPECT_EQ(pool.least(Tier::Available, later), 0U);
 }
 
-TEST_P(AnySize, WhoIsSweptTakesNothingAndOthersNeedNotBeLookedAt) {  // C4
-  const std::uint32_t count = GetParam();
-  Pool pool(count);
-  pool.members.set(1, {1, false, kNow + seconds(5)});
-  const TimePoint early = kNow + seconds(5) - Members::kAhead / 4;
-  pool.members.sweep_ended(early - seconds(2));
-  EXPECT_TRUE(pool.members.still_usable(1, early));
-  pool.members.sweep_ended(early);
-  EXPECT_FALSE(pool.members.still_usable(1, early));
-  EXPECT_FALSE(pool.members.try_reserve(1, Tier::Available, early));
-  for (std::uint32_t i = 0; i + 1 < count; ++i) EXPECT_NE(pool.least(), 1U);
-  EXPECT_EQ(pool.least(), Members::kNone);
-  EXPECT_TRUE(pool.members.consistent());
-  pool.members.set(1, {1, false, kNow + seconds(8)});
-  EXPECT_EQ(pool.least(Tier::Available, kNow + seconds(8)), Members::kNone)
-      << "an end that came after the sweep counts";
-  pool.members.set(1, {1, false, kNow + seconds(20)});
-  EXPECT_EQ(pool.least(Tier::Available, kNow + seconds(8)), 1U);
+TEST_P(AnySize, AnEndCountsToTheMomentThoughItIsLookedForAhead) {  // C4
+  Pool pool(GetParam());
+  Members& members = pool.members;
+  const auto takes = [&](std::uint32_t member, TimePoint at) {
+    const bool taken = members.try_reserve(member, Tier::Available, at);
+    if (taken) pool.release(member);
+    return taken;
+  };
+  const TimePoint end = kNow + seconds(5);
+  members.set(1, {1, false, end});
+  members.look_ahead(kNow);
+  EXPECT_TRUE(takes(1, kNow));
+  members.look_ahead(end - Members::kAhead / 4);
+  EXPECT_TRUE(takes(1, end - nanoseconds(1)));
+  EXPECT_FALSE(takes(1, end));
+  const TimePoint next = end + Members::kAhead / 4;
+  members.set(2, {1, false, next});
+  EXPECT_TRUE(takes(2, next - nanoseconds(1)));
+  EXPECT_FALSE(takes(2, next)) << "its end came after the look";
+  EXPECT_TRUE(members.consistent());
+  members.set(1, {1, false, kNow + seconds(20)});
+  EXPECT_TRUE(takes(1, next));
 }
 
 TEST_P(AnySize, TwoFailuresInARowBenchAMemberForAWhile) {  // GW-34
