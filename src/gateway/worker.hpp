@@ -249,7 +249,7 @@ class Worker final : private net::Deferred, private WaitQueue::Waker {
   Common& common_;
   Load& load_;
   net::EventLoop loop_;
-  Lane lane_{loop_};
+  Lane lane_{loop_, {}, {}, {}};
   net::TlsTickets tickets_;
   std::shared_ptr<const net::TlsContext> client_tls_;
   UpstreamPool pool_;

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <utility>
 
@@ -101,6 +103,14 @@ ChildProcess::ChildProcess(Options options) {
 ChildProcess::~ChildProcess() {
   kill();
   ::close(pid_fd_);
+  // What a sanitizer has found in it is nothing that a test may overlook.
+  const std::string said = err();
+  for (const char* report : {"ERROR: AddressSanitizer", "ERROR: LeakSanitizer",
+                             "WARNING: ThreadSanitizer", ": runtime error: "}) {
+    if (said.find(report) == std::string::npos) continue;
+    std::cerr << said << "\nthe program under test said this, so this test ends here\n";
+    std::abort();
+  }
 }
 
 bool ChildProcess::reap(bool block) {

@@ -38,7 +38,6 @@ bool Wire::watch(bool writing) noexcept {
 void Wire::close(bool reset) noexcept {
   if (!fd_) return;
   lane_.loop.forget(*this);
-  lane_.flows.forget(flow_);
   if (tls_ != nullptr) end_tls(reset);
   if (reset) net::reset_on_close(fd_.get());
   fd_.reset();
@@ -86,10 +85,7 @@ Wire::Read Wire::receive(Pipe& pipe) noexcept {
   if (!readable_) return Read::Starved;
   const ssize_t got = pipe.fill_from(fd_.get());
   // What comes in small pieces is cheaper to copy. That nothing is there for a moment says nothing.
-  if (got > 0) {
-    in_bulk_ = static_cast<std::size_t>(got) >= kBulkBytes;
-    in_bulk_ ? lane_.flows.moved(flow_, fd_.get()) : lane_.flows.leave(flow_);
-  }
+  if (got > 0) in_bulk_ = static_cast<std::size_t>(got) >= kBulkBytes;
   return received(got, 0);  // only EAGAIN shows that the socket is empty
 }
 

@@ -31,7 +31,6 @@
 #include <string_view>
 
 #include "gateway/transport/buffer.hpp"
-#include "gateway/transport/bulk_flows.hpp"
 #include "gateway/transport/pipe.hpp"
 #include "gateway/transport/tls_link.hpp"
 #include "net/event_loop.hpp"
@@ -58,13 +57,10 @@ class Scratch {
 
 // What the wires of one thread share.
 struct Lane {
-  explicit Lane(net::EventLoop& of) : loop(of) {}
-
   net::EventLoop& loop;
   BufferPool buffers;
   Scratch scratch;
   PipePool pipes;
-  BulkFlows flows{loop.timers()};
 };
 
 class Wire : public net::IoHandler {
@@ -185,7 +181,6 @@ class Wire : public net::IoHandler {
   bool ended_ : 1 = false;
   bool write_shut_ : 1 = false;
   bool in_bulk_ : 1 = false;
-  BulkFlow flow_;
   std::int16_t error_ = 0;
   std::uint32_t scratch_at_ = 0;
   std::uint32_t in_scratch_ = 0;

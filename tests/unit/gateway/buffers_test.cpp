@@ -168,7 +168,7 @@ class WireTest : public ::testing::Test {
   }
 
   net::EventLoop loop_;
-  Lane lane_{loop_};
+  Lane lane_{loop_, {}, {}, {}};
   TestWire wire_{lane_};
   net::UniqueFd peer_;
 };

@@ -81,7 +81,7 @@ TEST_F(GatewayTunnel, CarriesMuchMoreThanAnyBufferInBothDirectionsAtOnce) {
   EXPECT_EQ(c.exactly(4), "same");
 }
 
-// GW-43: of a flow in bulk the kernel tells late, and yet in time.
+// GW-43: what comes in bulk and then stands still.
 TEST_F(GatewayTunnel, TheLastBytesOfABulkComeThoughItsSenderWaits) {
   constexpr std::size_t kBytes = (8U << 20U) + 777;
   proxy([](Peer& peer, int) {

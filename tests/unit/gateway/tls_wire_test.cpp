@@ -109,7 +109,7 @@ class TlsWire : public ::testing::Test {
   std::shared_ptr<const net::TlsContext> server_;
   std::shared_ptr<const net::TlsContext> client_;
   net::EventLoop loop_;
-  Lane lane_{loop_};
+  Lane lane_{loop_, {}, {}, {}};
   TestWire wire_{lane_};
   net::UniqueFd peer_;
   Tape tape_;

@@ -3,8 +3,9 @@
 // The counters in Members outlive snapshots; which members a request may have does not. So the
 // choice is between the members that its own view names, whatever an older or newer view says.
 //
-// Of many members one is drawn by its position and a bit of the mask: that has 12 KiB at 100,000
-// members, where the list has 400, which would drive the members' words out of the core's cache.
+// Of many members, nearly all AVAILABLE, one is drawn by its position and a bit of the mask: that
+// has 12 KiB at 100,000 members, where the list has 400, which would drive the members' words out
+// of the core's cache.
 //
 // Thread rule: immutable; spans into the view.
 #pragma once
@@ -25,7 +26,8 @@ struct Candidates {
   [[nodiscard]] bool has(std::uint32_t member) const noexcept {
     return (mask[member / 64] >> (member % 64) & 1U) != 0;
   }
-  // Any AVAILABLE member, and once in a while a SUSPECT one, which takes no place as AVAILABLE.
+  // Any AVAILABLE member, and one time in eight at most a SUSPECT one, which takes no place as
+  // AVAILABLE.
   // REQUIRES: available is not empty.
   [[nodiscard]] std::uint32_t draw(Random& random) const noexcept {
     for (int i = 0; i < kDraws && dense(); ++i) {
@@ -50,7 +52,7 @@ struct Candidates {
   static constexpr std::size_t kMany = 1'024;
 
   [[nodiscard]] bool dense() const noexcept {
-    return available.size() >= kMany && available.size() >= mask.size() * 32;
+    return available.size() >= kMany && available.size() >= mask.size() * 56;
   }
   // Two different numbers out of one draw; each as likely (the bias is below 2^-13 at 262,144).
   static std::pair<std::uint32_t, std::uint32_t> two_below(std::uint64_t size,

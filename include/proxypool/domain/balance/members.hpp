@@ -23,8 +23,9 @@
 // ends of members stand elsewhere, and a bitmap, kept by look_ahead(), tells choices for whom they
 // must look there.
 //
-// Thread rule: place, set, close, reclaim: one thread at a time (the owner). Everything else: any
-//              thread; no method there blocks or allocates.
+// Thread rule: place, set, close, reclaim, look_ahead, keep_exact: one thread at a time (the
+// owner).
+//              Everything else: any thread; no method there blocks or allocates.
 // Invariant:   a place is taken only from an open member below its limit and before its `until`.
 // Limits:      262,144 positions; place() answers kNone at the maximum. Loads from 223 on (29 for
 //              SUSPECT) share one level of the index: among them the choice is not by load.
