@@ -1,7 +1,5 @@
 #include "gateway/certificate.hpp"
 
-#include <sys/stat.h>
-
 #include <chrono>
 #include <utility>
 
@@ -29,7 +27,7 @@ CertificateKeeper::CertificateKeeper(net::TlsServerOptions options, Use use, por
                                  "When the certificate in use ends, in seconds since 1970")) {}
 
 Status CertificateKeeper::load() {
-  seen_ = tried_ = look();
+  files_.watch({options_.certificate_file, options_.key_file});
   PP_TRY(std::shared_ptr<const net::TlsContext> context, net::TlsContext::server(options_));
   use(std::move(context));
   return ok();
@@ -37,10 +35,8 @@ Status CertificateKeeper::load() {
 
 TimePoint CertificateKeeper::step(TimePoint now) {
   const bool asked = asked_.exchange(false);
-  const Sightings before = std::exchange(seen_, look());
-  const bool changed = seen_ == before && seen_ != tried_;
-  if (!asked && !changed) return now + kLook;
-  tried_ = seen_;
+  if (asked) files_.settle();
+  if (!asked && !files_.changed()) return now + kLook;
   auto context = net::TlsContext::server(options_);
   if (context) {
     use(*std::move(context));
@@ -59,19 +55,6 @@ void CertificateKeeper::use(std::shared_ptr<const net::TlsContext> context) {
   valid_until_.set(std::chrono::duration<double>(end.time_since_epoch()).count());
   events_.emit(ports::Event::CertificateLoaded,
                {{"certificate", options_.certificate_file}, {"valid_until", format_time(end)}});
-}
-
-CertificateKeeper::Sightings CertificateKeeper::look() const noexcept {
-  Sightings out{};
-  const std::array<const char*, 2> files{options_.certificate_file.c_str(),
-                                         options_.key_file.c_str()};
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    struct stat found {};
-    if (::stat(files[i], &found) != 0) continue;
-    out[i] = {found.st_dev, found.st_ino, found.st_size,
-              std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec};
-  }
-  return out;
 }
 
 }  // namespace proxypool::gateway

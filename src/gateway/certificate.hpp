@@ -1,19 +1,14 @@
 // The certificate of the clients' listener: read at the start, and again when its files change or
 // somebody asks (GW-2).
 //
-// The idea: a step that looks at the two files. Nobody replaces two files at once, so that a change
-// counts once it has stood still from one look to the next. Only a pair that fits together and is
-// valid goes on; until then the one before stays in use.
+// The idea: a step that looks at the two files (runtime/file_watch.hpp). Only a pair that fits
+// together and is valid goes on; until then the one before stays in use.
 //
 // Thread rule: load, step: one thread at a time; ask: any thread.
 // Limits:      a change is in use 2 × kLook after it at the latest, on request at once.
 #pragma once
 
-#include <sys/types.h>
-
-#include <array>
 #include <atomic>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +18,7 @@
 #include "proxypool/base/time.hpp"
 #include "proxypool/ports/metrics.hpp"
 #include "proxypool/ports/telemetry.hpp"
+#include "runtime/file_watch.hpp"
 
 namespace proxypool::gateway {
 
@@ -41,17 +37,6 @@ class CertificateKeeper {
   void ask() noexcept { asked_ = true; }
 
  private:
-  // What changes when a file is replaced or written to.
-  struct Sighting {
-    dev_t device = 0;
-    ino_t number = 0;
-    off_t size = 0;
-    std::int64_t changed_ns = 0;
-    friend bool operator==(const Sighting&, const Sighting&) = default;
-  };
-  using Sightings = std::array<Sighting, 2>;
-
-  [[nodiscard]] Sightings look() const noexcept;
   void use(std::shared_ptr<const net::TlsContext> context);
 
   const net::TlsServerOptions options_;
@@ -61,8 +46,7 @@ class CertificateKeeper {
   ports::Counter& refused_;
   ports::Gauge& valid_until_;
   std::atomic<bool> asked_{false};
-  Sightings seen_{};
-  Sightings tried_{};
+  runtime::FileWatch files_;
 };
 
 }  // namespace proxypool::gateway
