@@ -47,8 +47,11 @@ Process::Process(std::string name, const config::CommandLine& line, const config
           telemetry::make_telemetry(options_of(std::move(name), config), runtime::system_clock())),
       started_at_(runtime::system_clock().now()),
       signals_([this] {
-        events().emit(ports::Event::ConfigWarning,
-                      {{"problem", "SIGHUP: this release reads its configuration at start only"}});
+        if (!rereads_) {
+          events().emit(
+              ports::Event::ConfigWarning,
+              {{"problem", "SIGHUP: this program reads its configuration at start only"}});
+        }
         hangup_.with([](const auto& action) {
           if (action) action();
         });
@@ -92,7 +95,8 @@ std::function<std::vector<std::string>()> Process::readiness(
   };
 }
 
-void Process::on_hangup(std::function<void()> action) {
+void Process::on_hangup(std::function<void()> action, bool rereads) {
+  rereads_ = rereads;
   hangup_.with([&](auto& current) { current = std::move(action); });
 }
 

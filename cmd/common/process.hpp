@@ -40,9 +40,10 @@ class Process {
   [[nodiscard]] std::function<std::vector<std::string>()> readiness(
       std::function<std::vector<std::string>()> inner);
 
-  // What SIGHUP does beside a line in the log; null: nothing. Once this has returned, what was set
-  // before is not called any more.
-  void on_hangup(std::function<void()> action);
+  // What SIGHUP does; null: nothing. `rereads`: it reads the configuration again, else a line in
+  // the log says that it does not. Once this has returned, what was set before is not called any
+  // more.
+  void on_hangup(std::function<void()> action, bool rereads = false);
 
   // For a part that cannot go on: the process stops and answers 1 with this reason.
   void give_up(const std::string& reason);
@@ -57,6 +58,7 @@ class Process {
   std::atomic<bool> started_{false};  // everything that serves does
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> rereads_{false};
   Guarded<std::function<void()>> hangup_;
   TimePoint started_at_;
   runtime::Signals signals_;

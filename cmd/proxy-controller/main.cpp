@@ -19,12 +19,13 @@
 #include "adapters/memory/memory_stores.hpp"
 #include "adapters/provider_template/providers.hpp"
 #include "common/process.hpp"
+#include "controller/config_reload.hpp"
 #include "controller/controller.hpp"
 #include "openapi_documents.hpp"
+#include "proxy-controller/reloading.hpp"
 #include "proxypool/base/text.hpp"
 #include "proxypool/domain/client/api_key.hpp"
 #include "runtime/blocking_pool.hpp"
-#include "runtime/stepper.hpp"
 #include "runtime/system.hpp"
 
 namespace proxypool {
@@ -107,42 +108,6 @@ Result<Stores> open_stores(const config::Config& config, ports::Crypto& crypto) 
   return stores;
 }
 
-std::vector<std::string> local_names(const IpAddress& address) {
-  return {"localhost", "127.0.0.1", "[::1]", address.str()};
-}
-
-http::Guard distribution_guard(const config::Config& config, const http::GuardNeeds& needs) {
-  std::vector<http::Guard> guards{http::allow_sources(config.distribution.access.allow_cidrs)};
-  if (config.distribution.auth.mode == config::AuthMode::UsernamePassword) {
-    std::vector<http::RealmClient> clients;
-    for (const config::ClientConfig& client : config.clients) {
-      if (!client.distribution_secret) continue;
-      const auto plain = client.distribution_secret->value.reveal();
-      auto stored = client.distribution_secret->hashed
-                        ? StoredHash::parse(plain)
-                        : Result<StoredHash>(needs.crypto.hash_api_key(plain));
-      if (stored) clients.push_back({client.name.str(), *std::move(stored)});
-    }
-    guards.push_back(http::require_client("distribution", std::move(clients), needs));
-  } else {
-    const IpAddress& address = config.distribution.listen.address;
-    const bool here = classify(address) == IpClass::Loopback;
-    guards.push_back(
-        http::require_local_page(here ? local_names(address) : std::vector<std::string>{}));
-  }
-  return http::all_of(std::move(guards));
-}
-
-http::Guard admin_guard(const config::Config& config, const http::GuardNeeds& needs) {
-  std::vector<http::Guard> guards{http::allow_sources(config.admin.access.allow_cidrs)};
-  if (config.admin.read_token) {
-    guards.push_back(http::require_token("admin", *config.admin.read_token, needs));
-  } else {
-    guards.push_back(http::require_local_page(local_names(config.admin.listen.address)));
-  }
-  return http::all_of(std::move(guards));
-}
-
 controller::ControllerDeps controller_deps(Stores& stores, ports::Crypto& crypto,
                                            ports::HttpCaller& caller, ports::Events& events) {
   return {*stores.pool,
@@ -160,34 +125,18 @@ controller::ControllerDeps controller_deps(Stores& stores, ports::Crypto& crypto
 
 // What every part of a running controller needs; it outlives them all.
 struct Parts {
-  const config::Config& config;
+  const config::Config& config;  // that it began with
   process::Process& process;
   const ports::Crypto& crypto;
   controller::Controller& controller;
+  controller::ConfigReload& reload;
+  ApiGuards& guards;
   const Clock& clock = runtime::system_clock();
 
   [[nodiscard]] Deadline in(nanoseconds budget) const {
     return Deadline::after(clock.now(), budget);
   }
 };
-
-// Each step of the controller on a thread of its own.
-void add_services(runtime::Group& group, const Parts& parts) {
-  const auto steppers = std::make_shared<std::vector<std::unique_ptr<runtime::Stepper>>>();
-  group.add({"services",
-             [steppers, &parts] {
-               for (controller::NamedStep& step : parts.controller.steps()) {
-                 steppers->push_back(std::make_unique<runtime::Stepper>(step.name, step.step));
-                 runtime::Stepper* stepper = steppers->back().get();
-                 if (step.on_work) step.on_work([stepper] { stepper->wake(); });
-               }
-               return ok();
-             },
-             nullptr, nullptr,
-             [steppers] {
-               for (auto& stepper : *steppers) stepper->stop();
-             }});
-}
 
 // The gRPC server of workers and checkers, whose calls run in `pool`.
 void add_control_plane(runtime::Group& group, const Parts& parts, runtime::BlockingPool& pool) {
@@ -228,7 +177,6 @@ std::unique_ptr<http::Router> new_router(const Parts& parts) {
 
 void add_rest_servers(runtime::Group& group, const Parts& parts) {
   const config::Config& config = parts.config;
-  const http::GuardNeeds guards{parts.crypto, parts.clock, parts.process.events()};
   const auto serve = [&](std::string name, const config::ListenAddress& listen,
                          std::unique_ptr<http::Router> router) {
     process::add_rest_server(group, parts.process, std::move(name), {listen.address, listen.port},
@@ -239,17 +187,23 @@ void add_rest_servers(runtime::Group& group, const Parts& parts) {
   };
 
   auto distribution = new_router(parts);
-  http::add_distribution(*distribution, distribution_guard(config, guards),
-                         {parts.controller.extraction(), parts.process.events(), parts.clock,
-                          config.distribution.extraction.remaining_ttl_min,
-                          config.distribution.extraction.health_check_age_max});
+  const auto defaults = [&parts] {
+    const auto now = parts.controller.active()->config;
+    return http::DistributionNeeds::Defaults{now->distribution.extraction.remaining_ttl_min,
+                                             now->distribution.extraction.health_check_age_max};
+  };
+  http::add_distribution(
+      *distribution, parts.guards.distribution(),
+      {parts.controller.extraction(), parts.process.events(), parts.clock, defaults});
   show(*distribution, api::distribution_document());
   serve("distribution", config.distribution.listen, std::move(distribution));
 
   auto admin = new_router(parts);
-  const http::Guard operators = admin_guard(config, guards);
-  http::add_admin(*admin, operators, {parts.controller, parts.clock, parts.process.version()});
-  http::add_metrics(*admin, operators, parts.process.metrics());
+  const http::AdminGuards operators = parts.guards.admin();
+  http::add_admin(*admin, operators,
+                  {parts.controller, parts.controller.routing_operations(), parts.reload,
+                   parts.clock, parts.process.version()});
+  http::add_metrics(*admin, operators.read, parts.process.metrics());
   show(*admin, api::admin_document());
   serve("admin", config.admin.listen, std::move(admin));
 
@@ -272,14 +226,52 @@ int serve(const config::CommandLine& line, config::LoadResult loaded) {
   auto made = controller::Controller::make(
       settings, std::move(identity), controller_deps(*stores, *crypto, **caller, process.events()));
   if (!made) return process.fail(made.error().message);
-  controller::register_metrics(**made, process.metrics());
+  controller::Controller& controller = **made;
+  controller::register_metrics(controller, process.metrics());
 
-  const Parts parts{*settings, process, *crypto, **made};
+  ConfigSource source(line, loaded.files);
+  ApiGuards guards(*settings, {*crypto, runtime::system_clock(), process.events()});
+  std::function<void()> look_again;
+  controller::ConfigReload reload(
+      line.config_path,
+      {controller, *stores->management, *crypto, runtime::system_clock(), process.events(),
+       stores->key, [&](controller::LoadFor purpose) { return source.load(purpose); },
+       [&](const config::Config& config, const config::Diff& changed) {
+         guards.configure(config, changed);
+         look_again();
+       }});
+  controller::register_metrics(reload, process.metrics());
+  controller.warn_with([&] { return reload.warnings(); });
+  ConfigWatcher watcher(source, reload, controller);
+  look_again = [&] { watcher.wake(); };
+  Services services(controller);
+  controller.on_steps([&] {
+    services.reconcile();
+    controller::register_metrics(controller, process.metrics());
+  });
+
+  const Parts parts{*settings, process, *crypto, controller, reload, guards};
   runtime::BlockingPool pool("control", 8, 1024);
   runtime::Group group(parts.clock, process.stage_report());
-  add_services(group, parts);
+  group.add({"services",
+             [&] {
+               services.reconcile();
+               return ok();
+             },
+             nullptr, nullptr, [&] { services.stop(); }});
   add_control_plane(group, parts, pool);
   add_rest_servers(group, parts);
+  group.add({"configuration",
+             [&] {
+               watcher.start();
+               process.on_hangup([&] { watcher.ask(); }, true);
+               return ok();
+             },
+             nullptr, nullptr,
+             [&] {
+               process.on_hangup(nullptr);
+               watcher.stop();
+             }});
   return process.run(group, seconds(5));
 }
 

@@ -167,6 +167,7 @@ struct DistributionConfig {
 
 struct ControllerConfig {
   ListenAddress metrics_listen = loopback(9102);
+  nanoseconds watch = seconds(1);  // how often its file is looked at; 0: never
 };
 
 struct CheckerConfig {
@@ -177,8 +178,13 @@ struct CheckerConfig {
 
 struct AdminConfig {
   ListenAddress listen = loopback(8082);
-  std::optional<SecretString> read_token;  // none: only on a loopback listener
+  std::optional<SecretString> read_token;
+  std::optional<SecretString> write_token;  // also operates upstreams and routings
+  std::optional<SecretString> admin_token;  // also reloads the configuration
   AccessConfig access;
+
+  // Without any token the API is open, on a loopback listener only.
+  [[nodiscard]] bool has_token() const { return read_token || write_token || admin_token; }
 };
 
 struct BasicCheckConfig {
@@ -206,6 +212,7 @@ struct FetchConfig {                          // http only
   std::uint64_t total_max = 0;                // proxies taken since the last reset; 0: no limit
   std::uint32_t estimated_ips_per_call = 10;  // {{ batch }}, and what a lost call is charged with
   nanoseconds timeout = seconds(10);
+  std::uint32_t empty_threshold = 3;  // empty answers in a row that make it used up (R3)
   BackoffConfig backoff;
 };
 
@@ -244,6 +251,7 @@ struct RoutingConfig {
   domain::Strategy strategy = domain::Strategy::RoundRobin;
   domain::Balancer balancer = domain::Balancer::LeastConn;
   std::vector<domain::RoutingUpstream> upstreams;  // empty: always direct
+  domain::Exhaustion exhaustion = domain::Exhaustion::Stop;  // strategy: sequential
   domain::OnUnavailable on_unavailable = domain::OnUnavailable::Reject;
   nanoseconds wait_timeout = seconds(10);  // onUnavailable: wait
   std::uint32_t waiters_max = 1'000;       // of one worker; over: 503

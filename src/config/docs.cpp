@@ -62,6 +62,7 @@ void write_rows(const Section& section, const Node& defaults, const std::string&
     if (row.section != nullptr) type = row.is_list ? "list" : "mapping";
     std::string meaning = escaped(row.sentence);
     if (!row.variants.empty()) meaning += " (type " + row.variants.front() + ")";
+    if (!row.restart.empty()) meaning += " *A change waits for a restart: " + row.restart + ".*";
     out += "| `" + path + "` | " + type + " | " + escaped(shown_default(row, defaults)) + " | " +
            meaning + " |\n";
     if (row.section == nullptr) continue;
@@ -189,7 +190,9 @@ std::string configuration_markdown() {
   const Section& root = *schema::root();
   const Node defaults = default_of(root);
   for (const Row& row : root.rows) {
-    out += "## " + row.key + "\n\n" + row.sentence + "\n\n";
+    out += "## " + row.key + "\n\n" + row.sentence;
+    if (!row.restart.empty()) out += " A change waits for a restart: " + row.restart + ".";
+    out += "\n\n";
     out += "| key | value | default | meaning |\n| --- | --- | --- | --- |\n";
     const Node* inner = row.is_list ? nullptr : defaults.find(row.key);
     write_rows(*row.section, inner != nullptr ? *inner : default_of(*row.section),

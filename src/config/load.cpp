@@ -27,6 +27,12 @@ LoadResult load_node(const Node& document, LoadResult result, const LoadOptions&
   return result;
 }
 
+LoadResult load_document(std::string_view text, LoadResult result, const LoadOptions& options) {
+  const auto document = parse_yaml(text, result.errors);
+  if (!document) return result;
+  return load_node(*document, std::move(result), options);
+}
+
 }  // namespace
 
 std::optional<std::string> process_environment(const std::string& name) {
@@ -38,14 +44,13 @@ std::optional<std::string> process_environment(const std::string& name) {
 LoadResult load_text(std::string_view text, std::string file, const LoadOptions& options) {
   LoadResult result;
   result.file = std::move(file);
-  const auto document = parse_yaml(text, result.errors);
-  if (!document) return result;
-  return load_node(*document, std::move(result), options);
+  return load_document(text, std::move(result), options);
 }
 
 LoadResult load_file(const std::string& path, LoadOptions options) {
   LoadResult result;
   result.file = path;
+  result.files.push_back(path);
   std::error_code failure;
   if (std::filesystem::is_directory(path, failure)) {
     result.errors.push_back({{}, "", "is a folder", ""});
@@ -61,7 +66,7 @@ LoadResult load_file(const std::string& path, LoadOptions options) {
   text.resize(static_cast<std::size_t>(in.gcount()));
   options.base_dir = std::filesystem::path(path).parent_path().string();
   if (options.base_dir.empty()) options.base_dir = ".";
-  return load_text(text, path, options);
+  return load_document(text, std::move(result), options);
 }
 
 LoadResult load_defaults(const LoadOptions& options) {
@@ -103,6 +108,34 @@ Changes compare(const Node* before, const Node* after) {
   return out;
 }
 
+bool same(const Node* a, const Node* b) {
+  const auto text = [](const Node* node) { return to_json(node ? *node : Node(), true); };
+  return text(a) == text(b);
+}
+
+const Node* member(const Node* node, const std::string& key) {
+  return node == nullptr ? nullptr : node->find(key);
+}
+
+// `program`: what the section around demands.
+void find_restarts(const schema::Section& section, const Node* before, const Node* after,
+                   const std::string& prefix, const std::string& program,
+                   std::vector<RestartKey>& out) {
+  for (const schema::Row& row : section.rows) {
+    const Node* old_part = member(before, row.key);
+    const Node* new_part = member(after, row.key);
+    if (same(old_part, new_part)) continue;
+    const std::string& own = row.restart.empty() ? program : row.restart;
+    const std::string path = prefix + row.key;
+    const bool whole = row.section == nullptr || row.is_list || !old_part || !new_part;
+    if (!whole) {
+      find_restarts(*row.section, old_part, new_part, path + ".", own, out);
+    } else if (!own.empty()) {
+      out.push_back({path, own});
+    }
+  }
+}
+
 }  // namespace
 
 Diff diff(const Config& before, const Config& after, const SecretDigest& digest) {
@@ -111,17 +144,32 @@ Diff diff(const Config& before, const Config& after, const SecretDigest& digest)
   const Node new_node = schema::write_section(*schema::root(), &after, writer);
   Diff out;
   for (const schema::Row& row : schema::root()->rows) {
-    const Node* old_part = old_node.find(row.key);
-    const Node* new_part = new_node.find(row.key);
-    if (to_json(old_part == nullptr ? Node() : *old_part, true) !=
-        to_json(new_part == nullptr ? Node() : *new_part, true)) {
-      out.sections.push_back(row.key);
-    }
+    if (!same(old_node.find(row.key), new_node.find(row.key))) out.sections.push_back(row.key);
   }
+  find_restarts(*schema::root(), &old_node, &new_node, "", "", out.restart);
   out.upstreams = compare(old_node.find("upstreams"), new_node.find("upstreams"));
   out.routings = compare(old_node.find("routings"), new_node.find("routings"));
   out.clients = compare(old_node.find("clients"), new_node.find("clients"));
   return out;
+}
+
+bool same_source(const UpstreamConfig& a, const UpstreamConfig& b) {
+  // Compared as they are, and forgotten at once.
+  const schema::Writer plain(
+      [](const SecretString& secret) { return std::string(secret.reveal()); });
+  const auto texts = [&](const UpstreamConfig& upstream) {
+    Config config;
+    config.upstreams.push_back(upstream);
+    const Node root = schema::write_section(*schema::root(), &config, plain);
+    const Node& element = root.find("upstreams")->items.front();
+    std::string out;
+    for (const char* key : {"provider", "allowPrivateAddresses"}) {
+      const Node* part = element.find(key);
+      out += to_json(part == nullptr ? Node() : *part, true) + "\n";
+    }
+    return out;
+  };
+  return texts(a) == texts(b);
 }
 
 std::string redacted_yaml(const Config& config) {

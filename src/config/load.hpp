@@ -37,6 +37,7 @@ struct LoadResult {
   std::optional<Config> config;  // nothing when there are errors
   std::vector<Problem> errors;
   std::vector<Problem> warnings;
+  std::vector<std::string> files{};  // that were read or tried: the file itself, those of secrets
 
   [[nodiscard]] std::string format_errors() const {
     return format_problems(file, errors, Severity::Error);
@@ -68,12 +69,21 @@ struct Changes {
   std::vector<std::string> removed;
   std::vector<std::string> changed;
 };
+// A key that a running program does not take over.
+struct RestartKey {
+  std::string key;      // "controlPlane.listen"
+  std::string program;  // "controller", "gateways", "checkers", "every program", …
+  friend bool operator==(const RestartKey&, const RestartKey&) = default;
+};
 struct Diff {
   std::vector<std::string> sections;  // top-level keys that differ
+  std::vector<RestartKey> restart;    // keys that differ and wait for a restart
   Changes upstreams;
   Changes routings;
   Changes clients;
 };
+// Whether two upstreams get their proxies from the same place with the same credentials.
+bool same_source(const UpstreamConfig& a, const UpstreamConfig& b);
 Diff diff(const Config& before, const Config& after, const SecretDigest& digest);
 
 }  // namespace proxypool::config

@@ -85,7 +85,7 @@ void check_listeners(const Config& config, Reader& reader) {
                       config.gateway.access);
   check_open_listener(reader, "distribution", strict, config.distribution.listen,
                       config.distribution.auth, config.distribution.access);
-  if (!config.admin.listen.loopback() && !config.admin.read_token &&
+  if (!config.admin.listen.loopback() && !config.admin.has_token() &&
       !reader.failed("admin.listen") && !reader.failed("admin.auth")) {
     reader.error_at("admin.listen", "listens on " + config.admin.listen.str() + " without a token",
                     "set admin.auth.readToken");
@@ -217,8 +217,16 @@ void check_routing_upstreams(const Config& config, const RoutingConfig& routing,
     }
     weighted = weighted || entry.weight != 1;
   }
+  const bool sequential = routing.strategy == domain::Strategy::Sequential;
+  if (sequential && routing.upstreams.size() < 2 && !reader.failed(path + ".upstreams")) {
+    reader.error_at(path + ".upstreams", "strategy sequential needs at least two upstreams",
+                    "name another one, or set strategy: first");
+  }
+  if (!sequential && reader.given(path + ".exhaustion") && !reader.failed(path + ".strategy")) {
+    reader.error_at(path + ".exhaustion", "applies to strategy sequential alone");
+  }
   const bool direct = routing.on_unavailable == domain::OnUnavailable::Direct;
-  if (routing.upstreams.empty() && !direct && !reader.failed(path + ".upstreams")) {
+  if (routing.upstreams.empty() && !sequential && !direct && !reader.failed(path + ".upstreams")) {
     reader.error_at(path + ".upstreams", "names no upstream",
                     "set onUnavailable: direct, if requests shall go to their targets without a "
                     "proxy");

@@ -3,7 +3,12 @@
 // It owns the services and names their steps; whoever runs it gives each step a thread of its own
 // (cmd/proxy-controller) or calls them in turn (the simulator). Nothing here knows an adapter.
 //
-// Thread rule: the service accessors and the readings: any thread. Each step: one thread at a time.
+// Another configuration (configure) counts at once for what is asked of the services. The step
+// "switches" then does the rest in an order in which no request can be lost: first the workers'
+// section without what is gone, then the end of its supply, whose proxies drain.
+//
+// Thread rule: the service accessors, the readings and configure: any thread. Each step: one thread
+//              at a time.
 #pragma once
 
 #include <functional>
@@ -17,6 +22,7 @@
 #include "controller/health.hpp"
 #include "controller/ownership.hpp"
 #include "controller/presence.hpp"
+#include "controller/sequential.hpp"
 #include "controller/shared_section.hpp"
 #include "controller/supply.hpp"
 #include "controller/usage.hpp"
@@ -52,20 +58,40 @@ struct NamedStep {
   std::function<void(std::function<void()> wake)> on_work;  // may be empty
 };
 
+// A configuration with what takes time to find out about it.
+struct ActiveConfig {
+  std::shared_ptr<const config::Config> config;
+  std::vector<HashedClient> clients;
+};
+using ActiveConfigPtr = std::shared_ptr<const ActiveConfig>;
+
 class Controller final : public ports::Readings {
  public:
-  // Hashes the plain secrets of clients: 70 ms each for short ones (GW-10).
   static Result<std::unique_ptr<Controller>> make(std::shared_ptr<const config::Config> config,
                                                   ControllerIdentity identity, ControllerDeps deps);
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
   ~Controller() override = default;
 
+  // Hashes the plain secrets of clients, 70 ms each for short ones (GW-10); those that are as
+  // `before` has them keep their hashes. Nothing, and the reasons, when it cannot be used.
+  static ActiveConfigPtr prepare(std::shared_ptr<const config::Config> config,
+                                 const ActiveConfig* before, const ports::Crypto& crypto,
+                                 std::vector<std::string>& problems);
+  void configure(ActiveConfigPtr active);
+  [[nodiscard]] ActiveConfigPtr active() const;
+
+  // Those that there are now; each lives as long as its copy. After another configuration was taken
+  // over there may be others: `on_steps` is called then, from inside the step "switches".
   [[nodiscard]] std::vector<NamedStep> steps();
+  void on_steps(std::function<void()> changed);
 
   [[nodiscard]] ports::WorkerService& worker_service() noexcept { return sessions_; }
   [[nodiscard]] ports::CheckerService& checker_service() noexcept { return health_; }
   [[nodiscard]] ExtractionService& extraction() noexcept { return extraction_; }
+  [[nodiscard]] ports::RoutingOperations& routing_operations() noexcept { return sequential_; }
+  // Further reasons to look worried.
+  void warn_with(std::function<std::vector<std::string>()> source);
 
   // Readings, for Admin and metrics.
   ports::StatusReading status(Deadline deadline) override;
@@ -80,8 +106,13 @@ class Controller final : public ports::Readings {
   Result<StoreTime> store_now(Deadline deadline) override;
   std::vector<std::string> not_ready(Deadline deadline) override;
 
+  [[nodiscard]] std::uint64_t switches(const RoutingId& routing, SwitchReason reason) const {
+    return sequential_.switches(routing, reason);
+  }
   [[nodiscard]] std::vector<UpstreamId> upstream_ids() const;
   [[nodiscard]] ports::UpstreamReading upstream(const UpstreamId& id) const;
+  // Without its revision.
+  [[nodiscard]] ports::RoutingReading routing(const RoutingId& id) const;
   [[nodiscard]] WorkerSessionCounters worker_counters() const { return sessions_.counters(); }
   [[nodiscard]] std::vector<Decision> decisions() const { return decisions_.all(); }
   [[nodiscard]] UsageCounters usage_counters() const { return usage_.counters(); }
@@ -91,10 +122,23 @@ class Controller final : public ports::Readings {
   [[nodiscard]] ExtractionCounters extraction_counters() const { return extraction_.counters(); }
 
  private:
-  Controller(std::shared_ptr<const config::Config> config, ControllerIdentity identity,
-             ControllerDeps deps, std::vector<HashedClient> clients);
+  using Supplies = std::vector<std::shared_ptr<SupplyService>>;
+  // What others hand in, and what wakes the step "switches".
+  struct Hooks {
+    std::function<void()> wake_switches;
+    std::function<void()> steps_changed;
+    std::function<std::vector<std::string>()> warnings;
+  };
+
+  Controller(ActiveConfigPtr active, ControllerIdentity identity, ControllerDeps deps);
 
   [[nodiscard]] std::vector<std::string> warnings(const ports::Generation& generation) const;
+  void warn_of_routings(std::vector<std::string>& warnings) const;
+  [[nodiscard]] std::shared_ptr<const config::Config> config() const { return active()->config; }
+  [[nodiscard]] Supplies supplies() const;
+  void wake_switches() const;
+  std::shared_ptr<SupplyService> make_supply(const config::UpstreamConfig& upstream);
+  void supply_from(const config::Config& before, const config::Config& after);
   TimePoint step_switches(TimePoint now);
   TimePoint step_sweep(TimePoint now);
   TimePoint step_ownership(TimePoint now);
@@ -103,12 +147,13 @@ class Controller final : public ports::Readings {
   void report_fetch(const UpstreamId& upstream, const domain::FetchOutcome& outcome,
                     const std::string& detail);
 
-  std::shared_ptr<const config::Config> config_;
+  Guarded<ActiveConfigPtr> active_;  // never null
   ControllerIdentity identity_;
   ControllerDeps deps_;
   TimePoint started_at_;
-  std::vector<HashedClient> clients_;
+  Guarded<Hooks> hooks_;
   SharedSectionCell shared_;
+  SequentialService sequential_;
   UsageService usage_;
   DecisionRing decisions_;
   WorkerSessions sessions_;
@@ -116,11 +161,15 @@ class Controller final : public ports::Readings {
   ExtractionService extraction_;
   OwnershipService ownership_;
   Presence presence_;
-  std::vector<std::unique_ptr<SupplyService>> supplies_;
-  std::string published_switches_;  // of the switches' step
+  Guarded<Supplies> supplies_;
+  // Of the switches' step.
+  std::string published_switches_;
+  ActiveConfigPtr published_;
+  ActiveConfigPtr supplied_;
 };
 
-// The registered metrics of a controller; the values are read at each scrape.
+// The registered metrics of a controller; the values are read at each scrape. Again when there are
+// other upstreams and routings.
 void register_metrics(Controller& controller, ports::Metrics& metrics);
 
 }  // namespace proxypool::controller

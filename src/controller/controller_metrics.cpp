@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "controller/config_reload.hpp"
 #include "controller/controller.hpp"
 
 namespace proxypool::controller {
@@ -113,6 +114,33 @@ void register_workers(Controller& controller, Metrics& metrics) {
   });
 }
 
+void register_routings(Controller& controller, Metrics& metrics) {
+  const auto active = controller.active();
+  for (const config::RoutingConfig& routing : active->config->routings) {
+    const auto read = [&controller, id = routing.id] { return controller.routing(id); };
+    metrics.gauge_from(
+        "proxypool_routing_enabled", "Whether it is enabled by configuration and operator",
+        [read] { return read().enabled ? 1.0 : 0.0; }, {{"routing", routing.id.str()}});
+    if (routing.strategy != domain::Strategy::Sequential) continue;
+    for (const domain::RoutingUpstream& upstream : routing.upstreams) {
+      metrics.gauge_from("proxypool_routing_current",
+                         "Whether a sequential routing stands at this upstream",
+                         [read, id = upstream.id] { return read().current == id ? 1.0 : 0.0; },
+                         {{"routing", routing.id.str()}, {"upstream", upstream.id.str()}});
+    }
+    for (std::size_t i = 0; i < kSwitchReasons; ++i) {
+      const auto reason = static_cast<SwitchReason>(i);
+      metrics.counter_from(
+          "proxypool_routing_switches_total",
+          "How often a sequential routing went from one upstream to another, or to its end",
+          [&controller, id = routing.id, reason] {
+            return static_cast<double>(controller.switches(id, reason));
+          },
+          {{"routing", routing.id.str()}, {"reason", std::string(to_string(reason))}});
+    }
+  }
+}
+
 void register_usage(Controller& controller, Metrics& metrics) {
   const auto counter = [&](std::string_view name, std::string_view help,
                            std::uint64_t UsageCounters::*member, const Metrics::Labels& labels) {
@@ -142,6 +170,7 @@ void register_metrics(Controller& controller, ports::Metrics& metrics) {
     register_upstream(controller, id, metrics);
     register_fetches(controller, id, metrics);
   }
+  register_routings(controller, metrics);
   register_workers(controller, metrics);
   const Reading<WorkerSessionCounters> workers = [&] { return controller.worker_counters(); };
   using Workers = WorkerSessionCounters;
@@ -211,6 +240,38 @@ void register_metrics(Controller& controller, ports::Metrics& metrics) {
   counter(metrics, "proxypool_extraction_failures_total",
           "Extractions that failed because a store did not answer", extraction,
           &Extraction::failed);
+}
+
+void register_metrics(const ConfigReload& reload, ports::Metrics& metrics) {
+  const auto read = [&reload] { return reload.counters(); };
+  for (const auto outcome : {ports::ConfigOutcome::Applied, ports::ConfigOutcome::Unchanged,
+                             ports::ConfigOutcome::Rejected}) {
+    metrics.counter_from(
+        "proxypool_config_reloads_total", "Attempts to take the configuration file over again",
+        [read, outcome] {
+          return static_cast<double>(read().attempts[static_cast<std::size_t>(outcome)]);
+        },
+        {{"outcome", std::string(to_string(outcome))}});
+  }
+  const auto gauge = [&](std::string_view name, std::string_view help,
+                         std::uint64_t ReloadCounters::*member) {
+    metrics.gauge_from(name, help, [read, member] { return static_cast<double>(read().*member); });
+  };
+  gauge("proxypool_config_errors", "Errors for which the last attempt was refused",
+        &ReloadCounters::errors);
+  gauge("proxypool_config_revision", "The revision of the configuration that counts",
+        &ReloadCounters::revision);
+  gauge("proxypool_config_hash", "The first 48 bits of its fingerprint, as a number",
+        &ReloadCounters::hash);
+  gauge("proxypool_config_restart_waiting",
+        "Keys that were changed and count after a restart of the controller",
+        &ReloadCounters::restart_waiting);
+  metrics.gauge_from("proxypool_config_activated_seconds",
+                     "When it began to count, in seconds since 1970", [read] {
+                       const auto at = read().activated_at;
+                       return at ? std::chrono::duration<double>(at->time_since_epoch()).count()
+                                 : 0.0;
+                     });
 }
 
 }  // namespace proxypool::controller

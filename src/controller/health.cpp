@@ -125,7 +125,17 @@ HealthService::~HealthService() = default;
 
 void HealthService::configure(std::shared_ptr<const config::Config> config) {
   PP_ASSERT(config != nullptr);
-  state_.with([&](State& state) { state.config = std::move(config); });
+  state_.with([&](State& state) {
+    const auto before = std::exchange(state.config, std::move(config));
+    if (!before) return;
+    for (const config::UpstreamConfig& upstream : state.config->upstreams) {
+      const auto interval = check_of(*before, upstream.id).basic.interval;
+      if (upstream.check.basic.interval >= interval) continue;
+      std::erase_if(state.replans,
+                    [&](const Replan& plan) { return plan.upstream == upstream.id; });
+      state.replans.push_back({upstream.id, std::nullopt});
+    }
+  });
 }
 
 HealthCounters HealthService::counters() const {
@@ -206,8 +216,46 @@ void HealthService::forget_lost(TimePoint now) {
   });
 }
 
+void HealthService::replan(TimePoint now) {
+  constexpr std::uint32_t kPage = 1'000;
+  const auto [config, plan] = state_.with([](const State& state) {
+    return std::pair(state.config,
+                     state.replans.empty() ? std::nullopt : std::optional(state.replans.front()));
+  });
+  if (!plan) return;
+  const Deadline deadline = Deadline::after(now, settings_.store_budget);
+  const auto generation = deps_.pool.generation(deadline);
+  const auto rows = deps_.pool.list(
+      {{plan->upstream}, {domain::ProxyState::Available}, plan->after, kPage}, deadline);
+  if (!generation || !rows) return;
+  std::vector<ProxyId> ids;
+  for (const ports::ProxyRow& row : *rows) ids.push_back(row.leased.proxy.id);
+  const auto health = deps_.pool.read_health(ids, deadline);
+  if (!health) return;
+  const auto interval = policy_of(check_of(*config, plan->upstream)).interval;
+  std::vector<ports::HealthWrite> writes;
+  for (const ports::HealthRow& row : *health) {
+    if (row.state != domain::ProxyState::Available) continue;
+    // Somewhere in the new interval, each proxy at its own place.
+    const auto next =
+        generation->now + domain::jittered(interval / 2, 100, row.id, row.record.turn);
+    if (row.record.next_check_at <= next) continue;
+    ports::HealthWrite write{row.id, row.revision, row.record, {}, {}};
+    write.record.next_check_at = next;
+    writes.push_back(std::move(write));
+  }
+  // What was changed meanwhile was planned by the new policy.
+  if (!deps_.pool.write_health(writes, deadline)) return;
+  state_.with([&](State& state) {
+    if (state.replans.empty() || state.replans.front().upstream != plan->upstream) return;
+    state.replans.pop_front();
+    if (rows->size() == kPage) state.replans.push_front({plan->upstream, ids.back()});
+  });
+}
+
 TimePoint HealthService::step(TimePoint now) {
   forget_lost(now);
+  replan(now);
   const auto [config, sessions, given] = state_.with([](const State& state) {
     std::vector<SessionPtr> open;
     for (const auto& [checker, session] : state.sessions) open.push_back(session);

@@ -14,9 +14,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -66,7 +68,8 @@ class HealthService final : public ports::CheckerService {
                 HealthDeps deps);
   ~HealthService() override;
 
-  // Another configuration counts from now on. REQUIRES: not null.
+  // Another configuration counts from now on: for the tasks that are given out next, and what is
+  // planned further ahead than its interval comes forward. REQUIRES: not null.
   void configure(std::shared_ptr<const config::Config> config);
 
   Result<ports::RegisterCheckerAnswer> register_checker(
@@ -93,8 +96,14 @@ class HealthService final : public ports::CheckerService {
     SessionPtr session;
     TimePoint until;
   };
+  // An upstream whose interval got shorter, and how far its proxies were gone through.
+  struct Replan {
+    UpstreamId upstream;
+    std::optional<ProxyId> after;
+  };
   struct State {
     std::shared_ptr<const config::Config> config;  // never null
+    std::deque<Replan> replans;
     std::map<CheckerId, SessionPtr> sessions;
     std::unordered_map<std::uint64_t, Lease> leases;  // by task
     HealthCounters counters;
@@ -102,6 +111,8 @@ class HealthService final : public ports::CheckerService {
 
   Result<SessionPtr> find(const CheckerId& checker, const SessionId& session) const;
   void forget_lost(TimePoint now);
+  // One page of what is to be planned anew.
+  void replan(TimePoint now);
   // The tasks of this report that were still awaited from this session.
   std::vector<domain::Observation> awaited(const SessionPtr& session,
                                            const std::vector<domain::Observation>& observations);

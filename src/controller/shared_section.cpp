@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proxypool/domain/routing/sequential.hpp"
+
 namespace proxypool::controller {
 
 namespace {
@@ -25,8 +27,29 @@ std::vector<domain::SnapshotUpstream> upstreams_of(const config::Config& config,
   return upstreams;
 }
 
+// Where a sequential routing stands. With nobody to go to it keeps its place, so that workers do
+// not begin at the start of the list.
+std::optional<UpstreamId> place_of(const config::RoutingConfig& routing,
+                                   const std::vector<domain::SnapshotUpstream>& upstreams,
+                                   const ports::RoutingState* state) {
+  if (routing.upstreams.empty()) return std::nullopt;
+  std::vector<domain::SequentialStop> stops;
+  for (const domain::RoutingUpstream& entry : routing.upstreams) {
+    const auto* known = find(upstreams, &domain::SnapshotUpstream::id, entry.id);
+    stops.push_back({entry.id, known && known->enabled});
+  }
+  const auto cursor = state ? state->current : std::nullopt;
+  const auto current = domain::current_upstream(stops, cursor, routing.exhaustion);
+  if (current) return current;
+  const bool own = cursor && std::any_of(stops.begin(), stops.end(), [&](const auto& stop) {
+                     return stop.upstream == *cursor;
+                   });
+  return own ? cursor : stops.front().upstream;
+}
+
 domain::SnapshotRouting routing_of(const config::Config& config,
                                    const config::RoutingConfig& routing,
+                                   const std::vector<domain::SnapshotUpstream>& upstreams,
                                    const ports::RoutingState* state) {
   domain::SnapshotRouting out;
   out.id = routing.id;
@@ -35,13 +58,8 @@ domain::SnapshotRouting routing_of(const config::Config& config,
   out.strategy = routing.strategy;
   out.balancer = routing.balancer;
   out.upstreams = routing.upstreams;
-  if (routing.strategy == domain::Strategy::Sequential && !routing.upstreams.empty()) {
-    // What stood there before may be gone from the configuration.
-    const auto& own = routing.upstreams;
-    const bool known =
-        state && state->current &&
-        std::any_of(own.begin(), own.end(), [&](const auto& u) { return u.id == *state->current; });
-    out.current = known ? *state->current : own.front().id;
+  if (routing.strategy == domain::Strategy::Sequential) {
+    out.current = place_of(routing, upstreams, state);
   }
   out.on_unavailable = routing.on_unavailable;
   if (routing.on_unavailable == domain::OnUnavailable::Wait) {
@@ -62,7 +80,8 @@ SharedSection make_shared_section(const config::Config& config,
   section.upstreams = upstreams_of(config, switches);
   for (const config::RoutingConfig& routing : config.routings) {
     const auto* state = find(switches.routings, &ports::RoutingState::routing, routing.id);
-    section.routings.push_back(routing_of(config, routing, state));
+    section.routing_numbers.emplace(routing.id, section.routings.size());
+    section.routings.push_back(routing_of(config, routing, section.upstreams, state));
   }
   for (const config::ClientConfig& client : config.clients) {
     const auto* hashed = find(clients, &HashedClient::name, client.name);

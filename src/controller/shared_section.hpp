@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "config/config.hpp"
@@ -21,6 +22,7 @@ struct SharedSection {
   std::uint64_t revision = 0;
   std::vector<domain::SnapshotUpstream> upstreams;
   std::vector<domain::SnapshotRouting> routings;
+  std::unordered_map<RoutingId, std::size_t> routing_numbers;  // places in `routings`
   std::vector<domain::SnapshotClient> clients;
   domain::SnapshotPolicy policy;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "proxypool/domain/client/limits.hpp"
@@ -55,11 +56,15 @@ domain::WorkerSnapshot build_snapshot(const SharedSection& shared,
   }
   snapshot.policy = shared.policy;
 
+  // What the configuration no longer names drains; a worker would not know it.
+  std::unordered_set<UpstreamId> named;
+  for (const domain::SnapshotUpstream& upstream : shared.upstreams) named.insert(upstream.id);
   CredentialTable credentials(snapshot.credentials);
   snapshot.proxies.reserve(held.size());
   for (ports::HeldProxy& entry : held) {
     domain::Proxy& proxy = entry.proxy;
-    if (proxy.ownership != domain::Ownership::Owned || !domain::usable(proxy, head.now)) {
+    if (proxy.ownership != domain::Ownership::Owned || !domain::usable(proxy, head.now) ||
+        !named.contains(proxy.upstream)) {
       continue;
     }
     domain::SnapshotProxy out;

@@ -26,21 +26,79 @@ std::optional<milliseconds> positive(nanoseconds value) {
 SupplyService::SupplyService(const config::UpstreamConfig& upstream, InstanceId instance,
                              SecretString identity_key,
                              std::unique_ptr<ports::ProviderApi> provider, SupplyDeps deps)
-    : config_(upstream),
+    : id_(upstream.id),
       instance_(std::move(instance)),
       identity_key_(std::move(identity_key)),
       leader_name_("upstream/" + upstream.id.str()),
-      provider_(std::move(provider)),
-      deps_(std::move(deps)) {
+      deps_(std::move(deps)),
+      config_(upstream),
+      provider_(std::move(provider)) {
+  show_settings();
+}
+
+void SupplyService::show_settings() {
   reading_.with([&](ports::UpstreamReading& reading) {
-    reading.id = upstream.id;
-    reading.provider = domain::spell(upstream.provider.type);
-    reading.enabled = upstream.enabled;
-    reading.minimum = upstream.pool.minimum;
-    reading.target = upstream.pool.target;
-    reading.size_max = upstream.pool.size_max;
-    reading.total_max = upstream.fetch.total_max;
+    reading.id = id_;
+    reading.provider = domain::spell(config_.provider.type);
+    reading.enabled = config_.enabled && !retired_;
+    reading.minimum = config_.pool.minimum;
+    reading.target = config_.pool.target;
+    reading.size_max = config_.pool.size_max;
+    reading.total_max = config_.fetch.total_max;
   });
+}
+
+void SupplyService::on_work(std::function<void()> wake) {
+  orders_.with([&](Orders& orders) { orders.wake = std::move(wake); });
+}
+
+void SupplyService::order(const std::function<void(Orders&)>& write) {
+  const auto wake = orders_.with([&](Orders& orders) {
+    write(orders);
+    orders.given = true;
+    return orders.wake;
+  });
+  if (wake) wake();
+}
+
+void SupplyService::configure(const config::UpstreamConfig& upstream,
+                              std::unique_ptr<ports::ProviderApi> provider) {
+  order([&](Orders& orders) {
+    orders.config = upstream;
+    if (provider) orders.provider = std::move(provider);
+    orders.retired = false;
+  });
+}
+
+void SupplyService::retire() {
+  order([](Orders& orders) { orders.retired = true; });
+}
+
+bool SupplyService::gone() const {
+  const bool retired = orders_.with([](const Orders& orders) { return orders.retired; });
+  return retired && reading_.with([](const ports::UpstreamReading& reading) {
+    return !reading.enabled && reading.inventory.managed == 0;
+  });
+}
+
+void SupplyService::take_orders() {
+  const bool given = orders_.with([&](Orders& orders) {
+    if (!orders.given) return false;
+    orders.given = false;
+    retired_ = orders.retired;
+    if (orders.config) config_ = *std::exchange(orders.config, std::nullopt);
+    new_source_ = new_source_ || orders.provider;
+    if (orders.provider) provider_ = std::move(orders.provider);
+    return true;
+  });
+  if (!given) return;
+  listed_ = false;  // a list is read anew, with what is said of it now
+  show_settings();
+  if (!new_source_) return;
+  backoff_ = {};
+  filling_ = false;
+  depleted_ = false;
+  reading_.with([](ports::UpstreamReading& reading) { reading.errors_in_a_row = 0; });
 }
 
 Deadline SupplyService::budget() const {
@@ -61,13 +119,13 @@ domain::TtlPolicy SupplyService::ttl() const {
 }
 
 Status SupplyService::load_switches(Deadline deadline) {
-  PP_TRY(const ports::UpstreamState state, deps_.management.upstream_state(config_.id, deadline));
-  enabled_ = config_.enabled && state.enabled;
+  PP_TRY(const ports::UpstreamState state, deps_.management.upstream_state(id_, deadline));
+  enabled_ = config_.enabled && state.enabled && !retired_;
   ports::UpstreamRules rules;
   rules.enabled = enabled_;
   rules.unhealthy_retention =
       std::chrono::duration_cast<milliseconds>(config_.check.unhealthy_retention);
-  PP_TRY(const std::uint32_t moved, deps_.pool.configure(config_.id, rules, deadline));
+  PP_TRY(const std::uint32_t moved, deps_.pool.configure(id_, rules, deadline));
   static_cast<void>(moved);
   reading_.with([&](ports::UpstreamReading& reading) { reading.enabled = enabled_; });
   return ok();
@@ -83,11 +141,26 @@ Status SupplyService::become_leader(Deadline deadline) {
   if (!term_ || term_->fence == fence_before) return ok();
   // A new term starts from what is durable (C11), and with a hysteresis of its own.
   filling_ = false;
-  PP_TRY(const ports::UpstreamState state, deps_.management.upstream_state(config_.id, deadline));
-  return deps_.coordination.raise_total(config_.id, state.spent_total, deadline);
+  depleted_ = false;
+  PP_TRY(const ports::UpstreamState state, deps_.management.upstream_state(id_, deadline));
+  return deps_.coordination.raise_total(id_, state.spent_total, deadline);
+}
+
+TimePoint SupplyService::step_retired(TimePoint now) {
+  const Deadline deadline = budget();
+  if (term_) static_cast<void>(deps_.coordination.resign(leader_name_, instance_, deadline));
+  term_.reset();
+  reading_.with([](ports::UpstreamReading& reading) { reading.leader = false; });
+  const Status loaded = load_switches(deadline);
+  const auto inventory = deps_.pool.inventory(id_, deadline);
+  if (!loaded || !inventory) return now + kStoreRetry;
+  reading_.with([&](ports::UpstreamReading& reading) { reading.inventory = *inventory; });
+  return inventory->managed == 0 ? kNever : now + kStoreRetry;
 }
 
 TimePoint SupplyService::step(TimePoint now) {
+  take_orders();
+  if (retired_) return step_retired(now);
   const Deadline deadline = budget();
   const Status led = become_leader(deadline);
   const Status loaded = led ? load_switches(deadline) : led;
@@ -95,10 +168,13 @@ TimePoint SupplyService::step(TimePoint now) {
     term_.reset();  // not certain: not leader
     return now + kStoreRetry;
   }
-  if (auto inventory = deps_.pool.inventory(config_.id, deadline)) {
+  if (auto inventory = deps_.pool.inventory(id_, deadline)) {
     reading_.with([&](ports::UpstreamReading& reading) { reading.inventory = *inventory; });
   }
   if (!term_ || !enabled_) return now + kStoreRetry;
+  if (new_source_ && !deps_.coordination.clear_empty(id_, deadline)) return now + kStoreRetry;
+  new_source_ = false;
+  tell_depleted();
   return provider_->authoritative() ? step_list(now) : step_vendor(now);
 }
 
@@ -116,8 +192,8 @@ TimePoint SupplyService::step_list(TimePoint now) {
 TimePoint SupplyService::step_vendor(TimePoint now) {
   const Deadline deadline = budget();
   const auto generation = deps_.pool.generation(deadline);
-  const auto inventory = deps_.pool.inventory(config_.id, deadline);
-  const auto ledger = deps_.coordination.ledger(config_.id, deadline);
+  const auto inventory = deps_.pool.inventory(id_, deadline);
+  const auto ledger = deps_.coordination.ledger(id_, deadline);
   if (!generation || !inventory || !ledger) return now + kStoreRetry;
   reading_.with([&](ports::UpstreamReading& reading) {
     reading.total_spent = ledger->total_spent;
@@ -175,7 +251,7 @@ domain::RefillDecision SupplyService::decide(const domain::Inventory& inventory,
 
 ports::PermitRequest SupplyService::permit_request() const {
   ports::PermitRequest request;
-  request.upstream = config_.id;
+  request.upstream = id_;
   request.leader = leader_name_;
   request.term = *term_;
   request.request_interval =
@@ -257,7 +333,7 @@ Result<ports::AdmitResult> SupplyService::admit(std::vector<domain::Candidate> c
     return deps_.crypto.hmac_sha256(identity_key_.reveal(), message);
   };
   ports::AdmitBatch batch;
-  batch.upstream = config_.id;
+  batch.upstream = id_;
   batch.ttl = ttl();
   batch.managed_max = config_.pool.size_max;
   batch.concurrency_max = config_.pool.concurrency_max;
@@ -286,23 +362,30 @@ void SupplyService::settle(const ports::Permit& permit, const domain::FetchOutco
   // What a failed call brought is not known: it is booked as expected.
   const bool certain = outcome.kind != domain::FetchClass::Error;
   const auto actual = certain ? std::optional(outcome.tally.valid()) : std::nullopt;
-  static_cast<void>(deps_.coordination.settle_permit(config_.id, permit, actual, budget()));
+  static_cast<void>(deps_.coordination.settle_permit(id_, permit, actual, budget()));
   if (config_.fetch.total_max == 0) return;
   // The durable copy may lag behind by a crash; the larger of both counts (C11).
-  const auto ledger = deps_.coordination.ledger(config_.id, budget());
-  auto state = deps_.management.upstream_state(config_.id, budget());
+  const auto ledger = deps_.coordination.ledger(id_, budget());
+  auto state = deps_.management.upstream_state(id_, budget());
   if (!ledger || !state || state->spent_total >= ledger->total_spent) return;
   state->spent_total = ledger->total_spent;
   static_cast<void>(deps_.management.put_upstream_state(*state, std::nullopt, budget()));
 }
 
+void SupplyService::tell_depleted() {
+  if (depleted_ && deps_.on_depleted(id_, budget())) depleted_ = false;
+}
+
 void SupplyService::count(const domain::FetchOutcome& outcome) {
   std::uint32_t empty = 0;
   if (outcome.kind == domain::FetchClass::Empty) {
-    empty = deps_.coordination.count_empty(config_.id, budget()).value_or(0);
+    empty = deps_.coordination.count_empty(id_, budget()).value_or(0);
+    if (empty != 0 && empty % config_.fetch.empty_threshold == 0) depleted_ = true;
   } else if (outcome.kind != domain::FetchClass::Error) {
-    static_cast<void>(deps_.coordination.clear_empty(config_.id, budget()));
+    static_cast<void>(deps_.coordination.clear_empty(id_, budget()));
+    depleted_ = false;
   }
+  tell_depleted();
   reading_.with([&](ports::UpstreamReading& reading) {
     reading.counters.add(outcome);
     reading.last = outcome;
@@ -312,7 +395,7 @@ void SupplyService::count(const domain::FetchOutcome& outcome) {
     reading.errors_in_a_row =
         outcome.kind == domain::FetchClass::Error ? reading.errors_in_a_row + 1 : 0;
   });
-  if (deps_.on_fetch) deps_.on_fetch(config_.id, outcome, detail_);
+  if (deps_.on_fetch) deps_.on_fetch(id_, outcome, detail_);
 }
 
 }  // namespace proxypool::controller

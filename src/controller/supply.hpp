@@ -5,9 +5,11 @@
 // without a proxy counts as empty. A list (static, file) is read when it changes, needs no permit,
 // and what it no longer names is removed (C19).
 //
-// Thread rule: step() one thread at a time; it blocks for as long as a vendor may take. reading()
-// any
-//              thread.
+// Another configuration counts from the next step on. Who is retired, because the configuration no
+// longer names the upstream, fetches nothing and looks on until its proxies are gone.
+//
+// Thread rule: step() one thread at a time; it blocks for as long as a vendor may take. The rest
+//              any thread.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +43,11 @@ struct SupplyDeps {
   // Called after each fetch, on the stepping thread.
   std::function<void(const UpstreamId&, const domain::FetchOutcome&, const std::string& detail)>
       on_fetch;
+  // Called on the stepping thread when the vendor has nothing left: every fetch.emptyThreshold
+  // empty answers in a row. Again with the next step while it answers an error. (CT-40)
+  std::function<Status(const UpstreamId&, Deadline)> on_depleted = [](const UpstreamId&, Deadline) {
+    return ok();
+  };
 };
 
 class SupplyService {
@@ -50,10 +57,33 @@ class SupplyService {
                 SupplyDeps deps);
 
   TimePoint step(TimePoint now);
+  // What wakes the step before its time.
+  void on_work(std::function<void()> wake);
+  // `provider`: null when the source of the proxies is the same as before; else what was known of
+  // the one before, its errors and its emptiness, is forgotten. REQUIRES: the same id.
+  void configure(const config::UpstreamConfig& upstream,
+                 std::unique_ptr<ports::ProviderApi> provider);
+  void retire();
+  // Retired, and nothing of it is left.
+  [[nodiscard]] bool gone() const;
+
   [[nodiscard]] ports::UpstreamReading reading() const;
-  [[nodiscard]] const UpstreamId& upstream() const noexcept { return config_.id; }
+  [[nodiscard]] const UpstreamId& upstream() const noexcept { return id_; }
 
  private:
+  struct Orders {
+    std::optional<config::UpstreamConfig> config;  // none: as it is
+    std::unique_ptr<ports::ProviderApi> provider;  // null: as it is
+    bool retired = false;
+    bool given = false;
+    std::function<void()> wake;
+  };
+  void take_orders();
+  void show_settings();
+  void order(const std::function<void(Orders&)>& write);
+  TimePoint step_retired(TimePoint now);
+  // Passes a depletion on that was seen and not yet taken.
+  void tell_depleted();
   // Each answers when to come back.
   TimePoint step_list(TimePoint now);
   TimePoint step_vendor(TimePoint now);
@@ -73,13 +103,18 @@ class SupplyService {
   [[nodiscard]] Deadline budget() const;
   [[nodiscard]] domain::TtlPolicy ttl() const;
 
-  const config::UpstreamConfig config_;
+  const UpstreamId id_;
   const InstanceId instance_;
   const SecretString identity_key_;
   const std::string leader_name_;
-  std::unique_ptr<ports::ProviderApi> provider_;
   SupplyDeps deps_;
+  Guarded<Orders> orders_;
   // Of the stepping thread.
+  config::UpstreamConfig config_;
+  std::unique_ptr<ports::ProviderApi> provider_;
+  bool retired_ = false;
+  bool new_source_ = false;  // what is known of an earlier one is to be forgotten
+  bool depleted_ = false;
   std::optional<ports::LeaderTerm> term_;
   TimePoint lead_again_;
   domain::Backoff backoff_;

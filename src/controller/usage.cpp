@@ -4,23 +4,42 @@
 
 namespace proxypool::controller {
 
+namespace {
+
+template <class Quotas>
+bool used_up(const Quotas& quotas, const ClientName& client, const domain::Usage& today) {
+  const auto quota = quotas.find(client);
+  return quota != quotas.end() && domain::used_up(today, quota->second);
+}
+
+}  // namespace
+
 UsageService::UsageService(std::shared_ptr<const config::Config> config,
                            ports::ManagementStore& store, const Clock& clock)
     : store_(store), clock_(clock) {
-  for (const config::ClientConfig& client : config->clients) {
-    quotas_.emplace(client.name, client.limits.bytes_per_day);
-  }
+  configure(config);
 }
 
-bool UsageService::used_up(const ClientName& client, const domain::Usage& today) const {
-  const auto quota = quotas_.find(client);
-  return quota != quotas_.end() && domain::used_up(today, quota->second);
+void UsageService::configure(const std::shared_ptr<const config::Config>& config) {
+  auto quotas = std::make_shared<Quotas>();
+  for (const config::ClientConfig& client : config->clients) {
+    quotas->emplace(client.name, client.limits.bytes_per_day);
+  }
+  state_.with([&](State& state) {
+    state.quotas = std::move(quotas);
+    state.day.reset();  // who is over is found out anew
+  });
+}
+
+std::shared_ptr<const UsageService::Quotas> UsageService::quotas() const {
+  return state_.with([](const State& state) { return state.quotas; });
 }
 
 domain::UsageBatch UsageService::known_of(const domain::UsageBatch& batch) {
+  const auto quotas = this->quotas();
   domain::UsageBatch known{batch.number, {}};
   for (const domain::ClientUsage& row : batch.clients) {
-    if (quotas_.contains(row.client)) known.clients.push_back(row);
+    if (quotas->contains(row.client)) known.clients.push_back(row);
   }
   const std::size_t unknown = batch.clients.size() - known.clients.size();
   if (unknown != 0) state_.with([&](State& state) { state.counters.unknown += unknown; });
@@ -39,7 +58,7 @@ void UsageService::begin_day(domain::Day day, Deadline deadline) {
     state.day = day;
     state.over.clear();
     for (const domain::ClientUsage& row : *usage) {
-      if (used_up(row.client, row.usage)) state.over.insert(row.client);
+      if (used_up(*state.quotas, row.client, row.usage)) state.over.insert(row.client);
     }
   });
 }
@@ -59,7 +78,7 @@ bool UsageService::keep(const InstanceId& instance, const domain::UsageBatch& ba
         state.counters.bytes_up += row.usage.bytes_up;
         state.counters.bytes_down += row.usage.bytes_down;
       }
-      if (state.day == domain::day_of(at) && used_up(row.client, added->today[i])) {
+      if (state.day == domain::day_of(at) && used_up(*state.quotas, row.client, added->today[i])) {
         state.over.insert(row.client);
       }
     }
@@ -84,8 +103,9 @@ UsageService::Verdicts UsageService::take(const InstanceId& instance,
 
 Result<std::optional<ports::ClientUsageReading>> UsageService::reading(const ClientName& client,
                                                                        Deadline deadline) const {
-  const auto quota = quotas_.find(client);
-  if (quota == quotas_.end()) return std::optional<ports::ClientUsageReading>{};
+  const auto quotas = this->quotas();
+  const auto quota = quotas->find(client);
+  if (quota == quotas->end()) return std::optional<ports::ClientUsageReading>{};
   PP_TRY(std::vector<domain::DayUsage> days, store_.usage(client, deadline));
   ports::ClientUsageReading reading;
   reading.client = client;

@@ -39,6 +39,9 @@ class UsageService {
   UsageService(std::shared_ptr<const config::Config> config, ports::ManagementStore& store,
                const Clock& clock);
 
+  // Another configuration counts from now on. REQUIRES: not null.
+  void configure(const std::shared_ptr<const config::Config>& config);
+
   struct Verdicts {
     std::uint64_t kept = 0;  // the batch's number once it is kept, else 0
     std::vector<ClientName> over;
@@ -54,21 +57,21 @@ class UsageService {
   [[nodiscard]] std::size_t over_quota() const;
 
  private:
+  using Quotas = std::unordered_map<ClientName, std::uint64_t>;  // of every client; 0: none
   struct State {
-    std::optional<domain::Day> day;  // nothing: the store was not asked yet
-    std::set<ClientName> over;       // of that day
+    std::shared_ptr<const Quotas> quotas;  // never null
+    std::optional<domain::Day> day;        // nothing: the store was not asked yet
+    std::set<ClientName> over;             // of that day
     UsageCounters counters;
   };
 
+  [[nodiscard]] std::shared_ptr<const Quotas> quotas() const;
   [[nodiscard]] domain::UsageBatch known_of(const domain::UsageBatch& batch);
   bool keep(const InstanceId& instance, const domain::UsageBatch& batch, WallTime at,
             Deadline deadline);
   void begin_day(domain::Day day, Deadline deadline);
-  [[nodiscard]] bool used_up(const ClientName& client, const domain::Usage& today) const;
-
   ports::ManagementStore& store_;
   const Clock& clock_;
-  std::unordered_map<ClientName, std::uint64_t> quotas_;  // of every client; 0: none
   Guarded<State> state_;
 };
 

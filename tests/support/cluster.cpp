@@ -105,12 +105,26 @@ std::string Cluster::config_text(std::size_t gateway) const {
          "distribution:\n  listen: " + loopback(distribution_.port()) + "\n" +
          indented(options_.distribution, 2) + "admin: {listen: " + loopback(admin_.port()) + "}\n" +
          "controller:\n" + metrics_at(controller_metrics_.port()) +
-         "checker:\n  controlPlane: " + control + "\n" + metrics_at(checker_metrics_.port()) +
+         indented(options_.controller, 2) + "checker:\n  controlPlane: " + control + "\n" +
+         metrics_at(checker_metrics_.port()) +
          (options_.check.empty() ? "" : "check:\n" + indented(options_.check, 2)) +
          upstream_text(options_, fixture_.vendor_port()) + indented(options_.upstreams, 2) +
          "routings:\n" + indented(options_.routings, 2) +
          "  - id: default\n    upstreams: [{id: fixture}]\n" + indented(options_.routing, 4) +
          options_.top_level + "\n";
+}
+
+void Cluster::write_config(std::string_view text) const {
+  const auto next = folder() / "next.yaml";
+  std::ofstream(next) << text;
+  std::filesystem::rename(next, config_file());
+}
+
+std::string Cluster::config_with(std::string_view part, std::string_view instead) const {
+  std::string text = config();
+  const auto at = text.find(part);
+  PP_ASSERT(at != std::string::npos);
+  return text.replace(at, part.size(), instead);
 }
 
 std::unique_ptr<ChildProcess> Cluster::start(std::string program, std::size_t gateway) {
@@ -168,6 +182,19 @@ nlohmann::json Cluster::admin(std::string_view path) {
   if (reply.status != 200) std::fputs(reply.body.c_str(), stderr);
   PP_ASSERT(reply.status == 200);
   return nlohmann::json::parse(reply.body);
+}
+
+Reply Cluster::operate(std::string_view path, std::string_view json) {
+  std::string request = "POST " + std::string(path) +
+                        " HTTP/1.1\r\nHost: " + loopback(admin_.port()) +
+                        "\r\nX-Requested-By: test\r\n";
+  if (!json.empty()) request += "Content-Type: application/json\r\n";
+  request += "Content-Length: " + std::to_string(json.size()) + "\r\n\r\n" + std::string(json);
+  return http_exchange(admin_.port(), request);
+}
+
+double Cluster::controller_metric(std::string_view series) {
+  return metric_sum(http_get(controller_metrics_port(), "/metrics").body, series);
 }
 
 double Cluster::gateway_metric(std::string_view series, std::size_t gateway) {

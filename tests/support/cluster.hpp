@@ -42,6 +42,7 @@ struct ClusterOptions {
   std::string target = "allowCIDRs: [127.0.0.0/8]";  // gateway.target, in flow style
   std::string gateway{};
   std::string distribution{};
+  std::string controller{};
   std::string check{};
   std::string map{};        // further keys of its map, in flow style: "scheme: \"'https'\""
   std::string upstream{};   // further keys of the one upstream; its id is `fixture`
@@ -84,11 +85,23 @@ class Cluster {
   void start_checker();
   void start_gateway(std::size_t index);
 
+  // --- the controller's configuration --------------------------------------------------------
+  [[nodiscard]] std::filesystem::path config_file() const { return folder() / "gateway-0.yaml"; }
+  [[nodiscard]] std::string config() const { return read_file(config_file()); }
+  // Puts another text in its place, in one moment; nobody is told.
+  void write_config(std::string_view text) const;
+  // The same with one part replaced by another. Stops the test program when it is not there.
+  [[nodiscard]] std::string config_with(std::string_view part, std::string_view instead) const;
+
   // --- what it says --------------------------------------------------------------------------
   // GET of a path of the origin through a gateway, on a connection of its own.
   Reply get(std::string_view path, std::size_t gateway = 0);
   Reply extract(std::string_view json);
   nlohmann::json admin(std::string_view path);  // of a path that answers 200
+  // An operator's word, with a body in JSON when there is one.
+  Reply operate(std::string_view path, std::string_view json = {});
+  // As gateway_metric, of the controller.
+  double controller_metric(std::string_view series);
   // The sum of all samples of a metric of a gateway whose line begins with `series`; 0 without one.
   double gateway_metric(std::string_view series, std::size_t gateway = 0);
   bool ready(std::size_t gateway = 0);  // /readyz

@@ -86,7 +86,7 @@ const std::vector<Layer>& layers() {
       // Wiring knows every part, and no library behind it.
       {"cmd/",
        {"proxypool/", "config/", "runtime/", "net/", "gateway/", "controller/", "checker/",
-        "adapters/", "loadgen/", "common/"},
+        "adapters/", "loadgen/", "common/", "proxy-controller/"},
        {kSystem}},
 
       {"tests/", {""}, {kSystem, ""}},

@@ -65,6 +65,7 @@ struct RoutingReading {
   std::string balancer;
   std::vector<UpstreamId> upstreams;
   std::optional<UpstreamId> current;  // sequential
+  std::uint64_t revision = 0;         // of its management state; 0: never written
 };
 
 struct ClientUsageReading {

@@ -1,4 +1,4 @@
-// The read-only half of the Admin API.
+// The reading half of the Admin API.
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "adapters/http/admin_operations.hpp"
 #include "adapters/http/apis.hpp"
 #include "proxypool/base/text.hpp"
 
@@ -115,6 +116,13 @@ json routing_json(const ports::RoutingReading& reading) {
            {"upstreams", json::array()}};
   for (const auto& upstream : reading.upstreams) out["upstreams"].push_back(upstream.str());
   if (reading.current) out["current"] = reading.current->str();
+  return out;
+}
+
+json history_json(const ports::AuditEntry& entry) {
+  json out{{"at", format_time(entry.at)}, {"actor", entry.actor}, {"action", entry.action}};
+  const json detail = json::parse(entry.detail, nullptr, false);
+  if (detail.is_object()) out.update(detail);
   return out;
 }
 
@@ -342,8 +350,22 @@ class Admin {
   Answer routings(const Call& call) {
     return page_of(call, needs_.readings.routings(budget()), name_of_routing, routing_json);
   }
+  // One routing, with what happened to it.
   Answer routing(const std::string& id) {
-    return one_of(needs_.readings.routings(budget()), id, name_of_routing, routing_json, "routing");
+    const auto all = needs_.readings.routings(budget());
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const auto& reading) { return reading.id.str() == id; });
+    if (found == all.end()) {
+      return Refusal{404, "not_found", "no routing has the id '" + id + "'"};
+    }
+    const auto history = needs_.routings.routing_history(found->id, budget());
+    if (!history) return refusal_of(history.error());
+    json out = routing_json(*found);
+    out["history"] = json::array();
+    for (const ports::AuditEntry& entry : *history) out["history"].push_back(history_json(entry));
+    net::HttpResponse response = answer(out);
+    response.fields.emplace_back("ETag", entity_tag(found->revision));
+    return response;
   }
   Answer workers(const Call& call) {
     const auto rows = needs_.readings.workers(budget());
@@ -419,10 +441,11 @@ class Admin {
 
 }  // namespace
 
-void add_admin(Router& router, const Guard& guard, AdminNeeds needs) {
+void add_admin(Router& router, const AdminGuards& guards, AdminNeeds needs) {
+  add_admin_operations(router, guards, needs);
   const auto admin = std::make_shared<Admin>(std::move(needs));
   const auto get = [&](std::string path, Handle handle) {
-    router.add("GET", std::move(path), guard, std::move(handle));
+    router.add("GET", std::move(path), guards.read, std::move(handle));
   };
   get("/v1/status", [admin](Call&) { return admin->status(); });
   get("/v1/upstreams", [admin](Call& call) { return admin->upstreams(call); });

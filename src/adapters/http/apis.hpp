@@ -1,4 +1,4 @@
-// The REST APIs as routes: Distribution (EX-1 … EX-4), Admin (read-only in this release), health.
+// The REST APIs as routes: Distribution (EX-1 … EX-4), Admin, health.
 //
 // Thread rule: the routes run on the server's blocking pool, many at once.
 #pragma once
@@ -12,6 +12,7 @@
 #include "proxypool/base/time.hpp"
 #include "proxypool/ports/inbound.hpp"
 #include "proxypool/ports/metrics.hpp"
+#include "proxypool/ports/operations.hpp"
 
 namespace proxypool::http {
 
@@ -19,17 +20,29 @@ struct DistributionNeeds {
   ports::Extractions& extractions;
   ports::Events& events;
   const Clock& clock;
-  nanoseconds remaining_ttl_min{0};     // when a call names none
-  nanoseconds health_check_age_max{0};  // when a call names none; 0: any age
+  // What counts now when a call names none.
+  struct Defaults {
+    nanoseconds remaining_ttl_min{0};
+    nanoseconds health_check_age_max{0};  // 0: any age
+  };
+  std::function<Defaults()> defaults;
 };
 void add_distribution(Router& router, const Guard& guard, DistributionNeeds needs);
 
 struct AdminNeeds {
   ports::Readings& readings;
+  ports::RoutingOperations& routings;
+  ports::ConfigOperations& config;
   const Clock& clock;
   std::string version;
 };
-void add_admin(Router& router, const Guard& guard, AdminNeeds needs);
+// Who may do what; an empty guard lets everybody pass.
+struct AdminGuards {
+  Guard read;
+  Guard write;  // operate resources
+  Guard admin;  // the configuration
+};
+void add_admin(Router& router, const AdminGuards& guards, AdminNeeds needs);
 
 // `/livez` and `/readyz`, open to everybody. `not_ready` answers the reasons; empty: ready.
 void add_health(Router& router, std::function<std::vector<std::string>()> not_ready,

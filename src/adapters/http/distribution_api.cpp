@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "adapters/http/apis.hpp"
+#include "adapters/http/json_body.hpp"
 #include "proxypool/base/text.hpp"
 #include "proxypool/domain/proxy/list_line.hpp"
 
@@ -146,11 +147,12 @@ void read_filters(const json& in, domain::ExtractionFilters& filters, Reader& re
 domain::ExtractionCommand defaults(const DistributionNeeds& needs, const Call& call) {
   domain::ExtractionCommand command;
   command.client = ClientName(call.client);
+  const DistributionNeeds::Defaults given = needs.defaults();
   command.filters.min_remaining_ttl =
-      std::chrono::duration_cast<milliseconds>(needs.remaining_ttl_min);
-  if (needs.health_check_age_max > nanoseconds{0}) {
+      std::chrono::duration_cast<milliseconds>(given.remaining_ttl_min);
+  if (given.health_check_age_max > nanoseconds{0}) {
     command.filters.max_health_check_age =
-        std::chrono::duration_cast<milliseconds>(needs.health_check_age_max);
+        std::chrono::duration_cast<milliseconds>(given.health_check_age_max);
   }
   return command;
 }
@@ -161,21 +163,13 @@ Refusal bad_fields(const Reader& reader) {
 
 std::variant<domain::ExtractionCommand, Refusal> read_body(const DistributionNeeds& needs,
                                                            const Call& call) {
-  const std::string_view type = call.request.field("content-type");
-  const auto media = trim(type.substr(0, type.find(';')));
-  if (!equal_ignoring_case(media, "application/json")) {
-    return Refusal{415, "unsupported_media_type", "send application/json"};
-  }
+  auto parsed = json_object(call);
+  if (auto* refusal = std::get_if<Refusal>(&parsed)) return *refusal;
+  const json& body = std::get<json>(parsed);
   // Whoever sends one relies on it: taking the call without it could cost the caller proxies.
   if (!call.request.field("idempotency-key").empty()) {
     return Refusal{400, "idempotency_unsupported",
                    "Idempotency-Key is not supported by this version; send the call without it"};
-  }
-  // Deep nesting is refused before the document is built; the API's own is three deep.
-  const auto shallow = [](int depth, json::parse_event_t, json&) { return depth <= 8; };
-  const json body = json::parse(call.request.body, shallow, false);
-  if (body.is_discarded() || !body.is_object()) {
-    return Refusal{400, "not_json", "the body must be a JSON object"};
   }
   Reader reader;
   domain::ExtractionCommand command = defaults(needs, call);

@@ -120,8 +120,9 @@ Guard require_client(std::string realm, std::vector<RealmClient> clients, GuardN
   return [guard](Call& call) { return (*guard)(call); };
 }
 
-Guard require_token(std::string realm, SecretString token, GuardNeeds needs) {
-  return [realm = std::move(realm), token = std::move(token),
+Guard require_token(std::string realm, std::vector<RealmToken> tokens, Role needed,
+                    GuardNeeds needs) {
+  return [realm = std::move(realm), tokens = std::move(tokens), needed,
           needs](Call& call) -> std::optional<Refusal> {
     constexpr std::string_view kScheme = "bearer ";
     const std::string challenge = "Bearer realm=\"" + realm + "\"";
@@ -131,11 +132,44 @@ Guard require_token(std::string realm, SecretString token, GuardNeeds needs) {
       return unauthenticated(challenge, "send Authorization: Bearer and the token");
     }
     const auto given = trim(field.substr(kScheme.size()));
-    if (SecretString::equal_in_constant_time(given, token.reveal())) return std::nullopt;
-    needs.events.emit(
-        ports::Event::AuthenticationRejected,
-        {{"realm", realm}, {"peer", call.request.peer.str()}, {"reason", "wrong token"}});
+    const RealmToken* known = nullptr;
+    for (const RealmToken& token : tokens) {
+      if (SecretString::equal_in_constant_time(given, token.token.reveal())) known = &token;
+    }
+    if (known && known->role >= needed) {
+      call.client = known->name;
+      return std::nullopt;
+    }
+    needs.events.emit(ports::Event::AuthenticationRejected,
+                      {{"realm", realm},
+                       {"peer", call.request.peer.str()},
+                       {"reason", known ? known->name + " may not do this" : "wrong token"}});
+    if (known) return Refusal{403, "forbidden", "this token may not do this"};
     return unauthenticated(challenge, "the token is wrong");
+  };
+}
+
+Guard require_requested_by() {
+  return [](Call& call) -> std::optional<Refusal> {
+    if (!call.request.field("x-requested-by").empty()) return std::nullopt;
+    return Refusal{403, "requested_by_missing",
+                   "without authentication a write needs the field X-Requested-By, with any text"};
+  };
+}
+
+LiveGuard::LiveGuard(Guard guard) : cell_(std::make_shared<Cell>()) {
+  set(std::move(guard));
+}
+
+void LiveGuard::set(Guard guard) {
+  auto next = std::make_shared<const Guard>(std::move(guard));
+  cell_->with([&](auto& current) { current = std::move(next); });
+}
+
+Guard LiveGuard::guard() const {
+  return [cell = cell_](Call& call) {
+    const auto current = cell->with([](const auto& guard) { return guard; });
+    return (*current)(call);
   };
 }
 

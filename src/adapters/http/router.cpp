@@ -16,8 +16,20 @@ std::vector<std::string> parts_of(std::string_view path) {
   return parts;
 }
 
-bool capture(std::string_view part) noexcept {
-  return part.size() > 2 && part.front() == '{';
+// What a part of a path stands for: "{id}" any text without a colon, "{id}:switch" such a text and
+// then the verb; nothing: it is no capture, or does not have this shape.
+struct Capture {
+  std::string_view name;
+  std::string_view value;
+};
+std::optional<Capture> capture(std::string_view pattern, std::string_view part) noexcept {
+  if (pattern.empty() || pattern.front() != '{') return std::nullopt;
+  const auto end = pattern.find('}');
+  const std::string_view verb = pattern.substr(end + 1);
+  if (part.size() <= verb.size() || !part.ends_with(verb)) return std::nullopt;
+  const std::string_view value = part.substr(0, part.size() - verb.size());
+  if (value.find(':') != std::string_view::npos) return std::nullopt;
+  return Capture{pattern.substr(1, end - 1), value};
 }
 
 // The captures if the path has the pattern's shape.
@@ -26,9 +38,8 @@ std::optional<std::map<std::string, std::string>> match(const std::vector<std::s
   if (pattern.size() != path.size()) return std::nullopt;
   std::map<std::string, std::string> captures;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (capture(pattern[i])) {
-      if (path[i].empty()) return std::nullopt;
-      captures[pattern[i].substr(1, pattern[i].size() - 2)] = path[i];
+    if (const auto found = capture(pattern[i], path[i])) {
+      captures[std::string(found->name)] = found->value;
     } else if (pattern[i] != path[i]) {
       return std::nullopt;
     }
@@ -123,6 +134,8 @@ Refusal refusal_of(const Error& error) {
       return {404, "not_found", error.message};
     case ErrorCode::Conflict:
       return {409, "conflict", error.message};
+    case ErrorCode::Stale:
+      return {412, "stale", error.message};
     case ErrorCode::Unavailable:
     case ErrorCode::DeadlineExceeded:
     case ErrorCode::Exhausted:

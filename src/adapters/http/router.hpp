@@ -43,7 +43,8 @@ class Router {
  public:
   explicit Router(const ports::Crypto& crypto) : crypto_(crypto) {}
 
-  // `pattern` is a path whose parts may be {captures}: "/v1/proxies/{id}". The guard is asked
+  // `pattern` is a path whose parts may be {captures}, also with a verb behind: "/v1/proxies/{id}",
+  // "/v1/routings/{id}:switch". What is captured is not empty and has no colon. The guard is asked
   // first; none: the path is open to everybody.
   void add(std::string method, std::string pattern, Guard guard, Handle handle);
 

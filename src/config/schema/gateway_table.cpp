@@ -66,10 +66,12 @@ Type<GatewayAuthConfig> gateway_auth() {
             "How a caller proves which client it is: usernamePassword by the client's name and "
             "secret; apiKey by the secret alone, as user name or as Bearer token; bearer by the "
             "secret as Bearer token; ipWhitelist by its address (clients[].sources); any by one "
-            "of anyOf."),
+            "of anyOf.")
+          .needs_restart("gateways"),
       field("anyOf", &A::any_of, list_of(word<AuthMode>(ways), 0, ways.size()),
             "For mode any: the ways that are tried, in this order; the first that accepts counts.")
-          .sample("[ipWhitelist, apiKey, usernamePassword]"),
+          .sample("[ipWhitelist, apiKey, usernamePassword]")
+          .needs_restart("gateways"),
       field("usernameParameters", &A::username_parameters, boolean(),
             "Whether a user name may go on with parameters, as in crawler-country-us-session-a1."),
   }));
@@ -129,7 +131,8 @@ Type<TransportConfig> transport() {
       field("maxTunnelBytes", &T::tunnel_bytes_max, bytes_or_zero(1024, std::uint64_t{1} << 50U),
             "Bytes through a tunnel, both ways. 0: no limit."),
       field("orphanGrace", &T::orphan_grace, duration_or_zero(seconds(1), hours(1)),
-            "How long a tunnel lives on after its proxy's lease has ended."),
+            "How long a tunnel lives on after its proxy's lease has ended.")
+          .needs_restart("controller and gateways"),
       field("reuse", &T::reuse, boolean(),
             "Keep idle connections to proxies for the same client's next request."),
   }));
@@ -144,7 +147,8 @@ Type<StickyConfig> sticky() {
       field("idleTTL", &S::idle_ttl, duration(seconds(1), hours(24)),
             "A session that is not used for so long is over."),
       field("maxSessions", &S::sessions_max, integer<std::uint32_t>(1, 1'000'000),
-            "Sessions that one gateway remembers; the one unused for the longest time makes room."),
+            "Sessions that one gateway remembers; the one unused for the longest time makes room.")
+          .needs_restart("gateways"),
   }));
 }
 
@@ -164,41 +168,53 @@ Type<DrainConfig> drain() {
 Type<GatewayConfig> gateway() {
   using G = GatewayConfig;
   return object<G>(section<G>({
-      field("listen", &G::listen, listen_address(), "Where clients connect."),
+      field("listen", &G::listen, listen_address(), "Where clients connect.")
+          .needs_restart("gateways"),
       field("sharePort", &G::share_port, boolean(),
             "Whether other gateways of this user on this machine may listen there, too; the system "
-            "spreads the connections over them."),
+            "spreads the connections over them.")
+          .needs_restart("gateways"),
       field("tls", &G::tls, optional(gateway_tls()),
             "Clients speak TLS to the gateway (an https:// proxy). Absent: plain HTTP.")
-          .as_comment(),
+          .as_comment()
+          .needs_restart("gateways"),
       nested<G>("metrics",
                 {
                     field("listen", &G::metrics_listen, listen_address(),
                           "Where metrics and health are served."),
                 },
-                "Metrics and health."),
-      field("controlPlane", &G::control_plane, host_port(), "Where the controller is."),
-      field("threads", &G::threads, threads(), "Serving threads; auto: one per core."),
+                "Metrics and health.")
+          .needs_restart("gateways"),
+      field("controlPlane", &G::control_plane, host_port(), "Where the controller is.")
+          .needs_restart("gateways"),
+      field("threads", &G::threads, threads(), "Serving threads; auto: one per core.")
+          .needs_restart("gateways"),
       field("auth", &G::auth, gateway_auth(), "Who may use the gateway."),
-      field("access", &G::access, gateway_access(), "From where the gateway may be used."),
-      field("limits", &G::limits, gateway_limits(), "Maxima of one gateway."),
+      field("access", &G::access, gateway_access(), "From where the gateway may be used.")
+          .needs_restart("gateways"),
+      field("limits", &G::limits, gateway_limits(), "Maxima of one gateway.")
+          .needs_restart("gateways"),
       field("target", &G::target, target(), "Where requests may go."),
       field("retry", &G::retry, retry(), "Trying another proxy before an answer has begun."),
-      field("transport", &G::transport, transport(), "Deadlines and limits of connections."),
+      field("transport", &G::transport, transport(), "Deadlines and limits of connections.")
+          .needs_restart("gateways"),
       field("useSuspect", &G::use_suspect,
             word<domain::UseSuspect>({domain::UseSuspect::WhenEmpty, domain::UseSuspect::Never}),
             "Whether a proxy that has just failed may serve when no other is free."),
       field("sticky", &G::sticky, sticky(), "Sessions that stay with one proxy."),
       field("bench", &G::bench, duration_or_zero(milliseconds(100), minutes(5)),
-            "Rest of a proxy that failed twice in a row. 0: none."),
+            "Rest of a proxy that failed twice in a row. 0: none.")
+          .needs_restart("gateways"),
       nested<G>("accessLog",
                 {
                     field("oneIn", &G::access_log_one_in, integer<std::uint32_t>(0, 1'000'000),
                           "Answered requests for one line of the log; 1: each has one; 0: none "
                           "has. What the gateway refuses is logged in any case."),
                 },
-                "A line for a request: client, routing, proxy, target host, status, times."),
-      field("drain", &G::drain, drain(), "Stopping without losing requests."),
+                "A line for a request: client, routing, proxy, target host, status, times.")
+          .needs_restart("gateways"),
+      field("drain", &G::drain, drain(), "Stopping without losing requests.")
+          .needs_restart("gateways"),
   }));
 }
 
@@ -216,7 +232,8 @@ Type<DistributionConfig> distribution() {
             "How long a call with the same Idempotency-Key gets the same answer."),
   }));
   return object<D>(section<D>({
-      field("listen", &D::listen, listen_address(), "Where the Distribution API is served."),
+      field("listen", &D::listen, listen_address(), "Where the Distribution API is served.")
+          .needs_restart("controller"),
       field("auth", &D::auth, auth(), "Who may use the Distribution API."),
       field("access", &D::access, access(), "From where the Distribution API may be used."),
       field("extraction", &D::extraction, extraction, "Handing proxies out."),

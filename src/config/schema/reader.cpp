@@ -85,6 +85,7 @@ std::optional<SecretString> Reader::secret_from_env(const std::string& name, Mar
 std::optional<SecretString> Reader::secret_from_file(const std::string& path, Mark mark) {
   if (options_.program != Program::Controller) return SecretString();
   const std::string resolved = resolve_path(path);
+  result_.files.push_back(resolved);
   std::error_code failure;
   if (std::filesystem::is_directory(resolved, failure)) {
     error(mark, resolved + " is a folder");

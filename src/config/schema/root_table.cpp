@@ -11,13 +11,15 @@ Type<ClusterConfig> cluster() {
   using C = ClusterConfig;
   return object<C>(section<C>({
       field("id", &C::id, identifier(),
-            "Names the cluster; gateways and checkers must name it too."),
+            "Names the cluster; gateways and checkers must name it too.")
+          .needs_restart("every program"),
       field("strict", &C::strict, boolean(),
             "Dangerous combinations are errors at the start; false makes them warnings."),
       field("identityKey", &C::identity_key, optional(secret()),
             "Keys the identifiers of proxies. Without it a random key is made at the first start "
             "and kept in storage.stateDir.")
-          .sample("{env: PROXY_POOL_IDENTITY_KEY}"),
+          .sample("{env: PROXY_POOL_IDENTITY_KEY}")
+          .needs_restart("controller"),
   }));
 }
 
@@ -62,7 +64,8 @@ Type<ControlPlaneConfig> control_plane() {
       field("reportInterval", &C::report_interval, duration(milliseconds(100), seconds(10)),
             "How often a worker reports its counters."),
       field("keepalive", &C::keepalive, duration(seconds(5), minutes(10)),
-            "How often an idle connection is probed, by both sides."),
+            "How often an idle connection is probed, by both sides.")
+          .needs_restart("every program"),
       nested<C>("limits", control_plane_limits(), "Maxima of the control plane."),
   }));
 }
@@ -75,7 +78,12 @@ Type<ControllerConfig> controller() {
                     field("listen", &C::metrics_listen, listen_address(),
                           "Where metrics and health are served."),
                 },
-                "Metrics and health."),
+                "Metrics and health.")
+          .needs_restart("controller"),
+      field("watch", &C::watch, duration_or_zero(milliseconds(100), hours(1)),
+            "How often the controller looks whether this file, or a file of a secret that it "
+            "names, has changed, and takes the change over. 0: only on SIGHUP and by the Admin "
+            "API."),
   }));
 }
 
@@ -97,13 +105,20 @@ Type<CheckerConfig> checker() {
 Type<AdminConfig> admin() {
   using A = AdminConfig;
   return object<A>(section<A>({
-      field("listen", &A::listen, listen_address(), "Where the Admin API is served."),
+      field("listen", &A::listen, listen_address(), "Where the Admin API is served.")
+          .needs_restart("controller"),
       nested<A>("auth",
                 {
                     field("readToken", &A::read_token, optional(secret()),
-                          "Bearer token that may read. Without it the listener must be on a "
-                          "loopback address.")
+                          "Bearer token that may read. Without any of these tokens the listener "
+                          "must be on a loopback address.")
                         .sample("{env: PROXY_POOL_ADMIN_READ_TOKEN}"),
+                    field("writeToken", &A::write_token, optional(secret()),
+                          "Bearer token that may read, and operate upstreams and routings.")
+                        .sample("{env: PROXY_POOL_ADMIN_WRITE_TOKEN}"),
+                    field("adminToken", &A::admin_token, optional(secret()),
+                          "Bearer token that may do everything, the configuration included.")
+                        .sample("{env: PROXY_POOL_ADMIN_TOKEN}"),
                 },
                 "Who may use the Admin API."),
       field("access", &A::access, access(), "From where the Admin API may be used."),
@@ -181,21 +196,24 @@ const SectionPtr& root() {
   using C = Config;
   static const SectionPtr table = section<C>({
       field("cluster", &C::cluster, cluster(), "The cluster as a whole."),
-      field("storage", &C::storage, storage(), "Where state is kept."),
+      field("storage", &C::storage, storage(), "Where state is kept.").needs_restart("controller"),
       field("controlPlane", &C::control_plane, control_plane(),
-            "The line between controller, gateways and checkers."),
+            "The line between controller, gateways and checkers.")
+          .needs_restart("controller"),
       field("gateway", &C::gateway, gateway(), "The proxy that clients talk to."),
       field("distribution", &C::distribution, distribution(),
             "The API that hands proxies out for good."),
       field("controller", &C::controller, controller(), "The controller's own process."),
-      field("checker", &C::checker, checker(), "The process that probes proxies."),
+      field("checker", &C::checker, checker(), "The process that probes proxies.")
+          .needs_restart("checkers"),
       field("admin", &C::admin, admin(), "The API for operators."),
       field("check", &C::check, check(), "How proxies are probed."),
       field("upstreams", &C::upstreams, upstreams(), "The sources of proxies."),
       field("routings", &C::routings, routings(),
             "Rules that send requests to upstreams; the first that matches wins."),
       field("clients", &C::clients, clients(), "The callers that can prove who they are."),
-      field("observability", &C::observability, observability(), "Logs."),
+      field("observability", &C::observability, observability(), "Logs.")
+          .needs_restart("every program"),
   });
   return table;
 }

@@ -8,18 +8,26 @@ namespace {
 using std::chrono::minutes;
 
 using domain::Balancer;
+using domain::Exhaustion;
 using domain::OnUnavailable;
 using domain::RequestKind;
 using domain::Strategy;
 
 // What this version can do; the other words of the enumerations are refused by name.
-const std::vector<Strategy> kStrategies = {Strategy::RoundRobin, Strategy::WeightedRoundRobin,
-                                           Strategy::Random, Strategy::LeastConn, Strategy::First};
+const std::vector<Strategy> kStrategies = {Strategy::Sequential,         Strategy::RoundRobin,
+                                           Strategy::WeightedRoundRobin, Strategy::Random,
+                                           Strategy::LeastConn,          Strategy::First};
+const std::vector<Exhaustion> kExhaustions = {Exhaustion::Stop, Exhaustion::Loop,
+                                              Exhaustion::StayLast};
 const std::vector<Balancer> kBalancers = {Balancer::LeastConn, Balancer::RoundRobin,
                                           Balancer::Random,    Balancer::TwoRandomChoices,
                                           Balancer::LeastTime, Balancer::ConsistentHash};
 const std::vector<OnUnavailable> kOnUnavailable = {OnUnavailable::Reject, OnUnavailable::Wait,
                                                    OnUnavailable::Direct};
+
+bool sequential(const RoutingConfig& routing) {
+  return routing.strategy == Strategy::Sequential;
+}
 
 bool waits(const RoutingConfig& routing) {
   return routing.on_unavailable == OnUnavailable::Wait;
@@ -87,7 +95,9 @@ Type<std::vector<RoutingConfig>> routings() {
                 "Which requests: every field that is given must match, one entry of each is "
                 "enough. Nothing given matches all."),
           field("strategy", &R::strategy, word<Strategy>(kStrategies),
-                "How the upstream is chosen."),
+                "How the upstream is chosen. sequential uses one at a time, in the order of the "
+                "list, and goes on to the next once its vendor has nothing left "
+                "(upstreams[].fetch.emptyThreshold)."),
           field("balancer", &R::balancer, word<Balancer>(kBalancers),
                 "How the proxy is chosen in the upstream: least_time by how long answers take and "
                 "what is in flight; consistent_hash keeps a session, else a client, at one "
@@ -96,6 +106,12 @@ Type<std::vector<RoutingConfig>> routings() {
                 "Where the requests go; empty, with onUnavailable: direct: to their targets "
                 "without a proxy.")
               .must("[{id: my-list}]"),
+          field("exhaustion", &R::exhaustion, word<Exhaustion>(kExhaustions),
+                "Under strategy sequential, when the last upstream is used up: the routing is "
+                "switched off, begins anew at the first, or stays with the last.")
+              .sample("loop")
+              .defaults_to("stop")
+              .where<R>(sequential),
           field("onUnavailable", &R::on_unavailable, word<OnUnavailable>(kOnUnavailable),
                 "What happens when no proxy is free: 503 at once, waiting in line, or going to the "
                 "target without a proxy, from the gateway's own address."),

@@ -46,6 +46,7 @@ struct Row {
   std::string example;                // YAML in flow style
   std::string default_note;           // when the default is not one value
   std::vector<std::string> variants;  // where the section has variants: those that have this key
+  std::string restart;  // what has to be restarted when it changes; empty: as the section around it
   std::function<bool(const Node&, Reader&, void*)> read;
   std::function<Node(const void*, const Writer&)> write;
   std::function<bool(const void*)> applies;  // empty: always; else what is shown leaves it out
@@ -68,6 +69,11 @@ struct Row {
   // Does not go with what the example file shows beside it.
   Row&& as_comment() && {
     optional_part = true;
+    return std::move(*this);
+  }
+  // A running program keeps what it began with, here and in everything below.
+  Row&& needs_restart(std::string program) && {
+    restart = std::move(program);
     return std::move(*this);
   }
   // Means something only where `condition` holds for the T around it.

@@ -150,6 +150,9 @@ Type<FetchConfig> fetch() {
             "Proxies that one call asks for: {{ batch }}, and what a call without a known "
             "result counts as."),
       field("timeout", &F::timeout, duration(milliseconds(100), minutes(5)), "The whole call."),
+      field("emptyThreshold", &F::empty_threshold, integer<std::uint32_t>(1, 1000),
+            "Answers without a proxy, one after the other, that make sequential routings go on to "
+            "their next upstream."),
       field("backoff", &F::backoff, backoff, "Pauses after errors."),
   }));
 }

@@ -114,7 +114,14 @@ class Cluster:
     def start_controller(self, settings):
         config = self.folder / f"controller-{len(self.running)}.yaml"
         config.write_text(json.dumps(settings))  # JSON is YAML
+        self.controller_config = config
         return self.start("proxy-controller", "--config", str(config))
+
+    def reconfigure(self, changed):
+        """Other sections for the controller that was started last; nobody is told."""
+        following = self.folder / "following.yaml"
+        following.write_text(json.dumps({**self.settings, **changed}))
+        following.rename(self.controller_config)
 
     def start_gateway(self, settings, control_port):
         config = self.folder / "gateway.yaml"
@@ -137,7 +144,7 @@ def controller_settings(**more):
     settings = {
         "storage": {"stateDir": "state"},
         "controlPlane": {"listen": ANYWHERE},
-        "controller": {"metrics": {"listen": ANYWHERE}},
+        "controller": {"metrics": {"listen": ANYWHERE}, "watch": "0s"},
         "distribution": {"listen": ANYWHERE},
         "admin": {"listen": ANYWHERE},
     }
@@ -209,6 +216,9 @@ class ServingCluster(Cluster):
                  "extraction": {"reserve": 6},
                  "allowPrivateAddresses": True}],
             routings=[{"id": "first", "strategy": "first", "match": {"hosts": ["first.test"]},
+                       "upstreams": [{"id": "vendor"}, {"id": "list"}]},
+                      {"id": "in-turn", "strategy": "sequential",
+                       "match": {"hosts": ["in-turn.test"]},
                        "upstreams": [{"id": "vendor"}, {"id": "list"}]},
                       {"id": "everything", "upstreams": [{"id": "list"}, {"id": "vendor"}]}])
 

@@ -26,7 +26,11 @@ OUT_OF_REACH = {
     "distribution": {("/readyz", "get", 503)},
     "admin": {("/readyz", "get", 503), ("/v1/status", "get", 503), ("/v1/workers", "get", 503),
               ("/v1/workers/{id}", "get", 503), ("/v1/checkers", "get", 503),
-              ("/v1/clients/{name}/usage", "get", 503), ("/v1/proxies", "get", 503), ("/v1/proxies/{id}", "get", 503)},
+              ("/v1/clients/{name}/usage", "get", 503), ("/v1/proxies", "get", 503), ("/v1/proxies/{id}", "get", 503),
+              ("/v1/routings/{id}", "get", 503),
+              # Writers that come first again and again, and a store that is away.
+              *(("/v1/routings/{id}:" + verb, "post", status)
+                for verb in ("switch", "enable", "disable") for status in (409, 503))},
 }
 # Properties that nothing here brings about: a pool of more than a thousand proxies, a refusal to start.
 NEVER_THERE = {
@@ -237,15 +241,91 @@ def use_admin(api, port, cluster):
     api.expect(usage["bytes"] == usage["bytesUp"] + usage["bytesDown"] > 0, f"moved nothing: {usage}")
     api.call(port, "get", "/v1/clients/nobody/usage", 404, "/v1/clients/{name}/usage",
              code="not_found")
+    operate(api, port)
+    reconfigure(api, port, cluster)
     # Without a token: no other name, no foreign page.
-    for template in api.document.root["paths"]:
+    for template, methods in api.document.root["paths"].items():
         if template in ("/livez", "/readyz", "/openapi.yaml"):
             continue
         path = re.sub(r"\{\w+\}", "x", template)
-        for headers, code in (({"Host": "rebound.example"}, "foreign_host"),
-                              ({"Sec-Fetch-Site": "cross-site"}, "foreign_page"),
-                              ({"Origin": "http://rebound.example"}, "foreign_page")):
-            api.call(port, "get", path, 403, template, headers, code=code)
+        method = next(iter(methods))
+        refused = [({"Host": "rebound.example"}, "foreign_host"),
+                   ({"Sec-Fetch-Site": "cross-site"}, "foreign_page"),
+                   ({"Origin": "http://rebound.example"}, "foreign_page")]
+        if method == "post":
+            refused.append(({}, "requested_by_missing"))
+        for headers, code in refused:
+            api.call(port, method, path, 403, template, headers, code=code)
+
+
+MEANT = {"X-Requested-By": "test"}
+
+
+def operate(api, port):
+    """A sequential routing is moved, switched off and on."""
+    def post(verb, status, routing="in-turn", headers=None, body=None, code=None):
+        return api.call(port, "post", f"/v1/routings/{routing}:{verb}", status,
+                        f"/v1/routings/{{id}}:{verb}", {**MEANT, **(headers or {})}, body, code)
+
+    def switch(status, body, routing="in-turn", headers=None, code=None):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return post("switch", status, routing, {**JSON, **(headers or {})}, data, code)
+
+    template = "/v1/routings/{id}"
+    seen = api.call(port, "get", "/v1/routings/in-turn", 200, template)
+    api.expect(seen.json()["current"] == "vendor", f"it begins at {seen.json()}")
+    moved = switch(200, {"to": "list"}, headers={"If-Match": seen.headers["ETag"]})
+    api.expect(moved.json()["current"] == "list", f"it was not moved: {moved.body!r}")
+    switch(412, {"to": "vendor"}, headers={"If-Match": seen.headers["ETag"]}, code="stale")
+    switch(400, {"to": "vendor"}, headers={"If-Match": "yesterday"}, code="bad_request")
+    switch(400, {"to": "nowhere"}, code="bad_request")
+    switch(400, {"to": "list"}, routing="everything", code="bad_request")
+    switch(404, {"to": "list"}, routing="nobody", code="not_found")
+    switch(413, b" " * (MIB + 1))
+    post("switch", 415, headers={"Content-Type": "text/plain"}, body=b"list")
+    for verb in ("disable", "enable"):
+        done = post(verb, 200)
+        api.expect(done.json()["enabled"] == (verb == "enable"), f"{verb}: {done.body!r}")
+        post(verb, 400, headers={"If-Match": "yesterday"}, code="bad_request")
+        post(verb, 404, routing="nobody", code="not_found")
+        post(verb, 412, headers={"If-Match": seen.headers["ETag"]}, code="stale")
+    history = api.call(port, "get", "/v1/routings/in-turn", 200, template).json()["history"]
+    api.expect([entry["action"] for entry in history] ==
+               ["routing.enable", "routing.disable", "routing.switch"], f"history: {history}")
+    schema = api.document.request_schema("/v1/routings/{id}:switch", "post")
+    validator = jsonschema.Draft202012Validator(schema)
+    for sample in ({"to": "vendor"}, {}, [], {"to": 1}, {"to": "list", "from": "vendor"}):
+        allowed = not list(validator.iter_errors(sample))
+        switch(200 if allowed else 400, sample)
+
+
+def reconfigure(api, port, cluster):
+    """The configuration is read again: the same, one with mistakes, another one."""
+    def post(verb, status, code=None):
+        return api.call(port, "post", f"/v1/config:{verb}", status, headers=MEANT, code=code)
+
+    before = api.call(port, "get", "/v1/config", 200).json()
+    api.expect(post("reload", 200).json()["outcome"] == "unchanged", "the same file is another one")
+    cluster.reconfigure({"whatever": 1, "check": {"basic": {"interval": 5}}})
+    for verb in ("validate", "reload"):
+        problem = post(verb, 422, "config_invalid").json()
+        api.expect(len(problem["errors"]) == 2, f"errors: {problem}")
+    api.expect(len(api.call(port, "get", "/v1/config", 200).json()["rejected"]) == 2,
+               "nothing says what was wrong")
+    clients = [*cluster.settings["clients"], {"name": "another"}]
+    upstreams = [*cluster.settings["upstreams"],
+                 {"id": "new", "enabled": False, "extraction": {"extractable": False},
+                  "provider": {"type": "static", "proxies": ["192.0.2.7:80"]}}]
+    cluster.reconfigure({"clients": clients, "upstreams": upstreams,
+                         "cluster": {"strict": False}, "observability": {"logFormat": "json"}})
+    api.expect(post("validate", 200).json()["outcome"] == "valid", "a trial")
+    taken = post("reload", 200).json()
+    api.expect(taken["outcome"] == "applied" and taken["revision"] == before["revision"] + 1,
+               f"taken: {taken}")
+    api.expect(taken["changes"]["clients"]["added"] == ["another"] and taken["warnings"]
+               and taken["restart"] == [{"key": "observability.logFormat",
+                                         "restart": "every program"}], f"taken: {taken}")
+    api.call(port, "get", "/v1/config", 200)
 
 
 class ClusterUnderTest(ServingCluster):
@@ -315,15 +395,19 @@ def use_guarded(distribution, admin, controller):
                                 "401 without a challenge")
     port = controller.port("admin")
     token = {"Authorization": "Bearer read-token-of-the-test"}
-    for template in admin.document.root["paths"]:
+    for template, methods in admin.document.root["paths"].items():
         path = re.sub(r"\{\w+\}", "own", template)
+        method = next(iter(methods))
         if template in ("/livez", "/readyz", "/openapi.yaml"):
             admin.call(port, "get", path, 200, template)
             continue
         for headers in ({}, {"Authorization": "Bearer wrong"}, known):
-            answer = admin.call(port, "get", path, 401, template, headers)
+            answer = admin.call(port, method, path, 401, template, headers)
             admin.expect((answer.headers["WWW-Authenticate"] or "").startswith("Bearer "),
                          "401 without a challenge")
+        if method == "post":  # this token may read
+            admin.call(port, method, path, 403, template, token, code="forbidden")
+            continue
         status = ask(port, "GET", path, token).status
         admin.expect(status in (200, 404), f"GET {path} with the token is {status}")
 

@@ -59,5 +59,34 @@ TEST(Diff, ARotatedSecretIsAChange) {
   EXPECT_THAT(result.sections, ElementsAre("admin"));
 }
 
+// CT-1: what a running program keeps is named, the innermost key that differs.
+TEST(Diff, KeysThatWaitForARestartAreNamedWithTheirProgram) {
+  const auto result = diff(
+      config_of(kB, kRoutes),
+      config_of(kB, kRoutes +
+                        "storage: {stateDir: elsewhere}\n"
+                        "gateway: {transport: {idle: 1m, orphanGrace: 5s}, useSuspect: never}\n"
+                        "observability: {logLevel: debug}\n"
+                        "admin: {auth: {readToken: {env: K}}}\n"),
+      test::digest);
+  EXPECT_THAT(result.restart,
+              ElementsAre(RestartKey{"storage.stateDir", "controller"},
+                          RestartKey{"gateway.transport.idle", "gateways"},
+                          RestartKey{"gateway.transport.orphanGrace", "controller and gateways"},
+                          RestartKey{"observability.logLevel", "every program"}));
+}
+
+TEST(Diff, ASourceIsTheSameWhateverElseAnUpstreamSays) {
+  const std::string http =
+      "provider: {type: http, request: {url: 'https://v.example/?k={{ secret.k "
+      "}}'}, secrets: {k: {env: K}}}";
+  const auto upstream = [&](const std::string& text, const std::string& secret = "x") {
+    return config_of("  - {id: a, " + text + "}\n", "", secret).upstreams.at(0);
+  };
+  EXPECT_TRUE(same_source(upstream(http), upstream(http + ", pool: {minimum: 1}, tags: {a: b}")));
+  EXPECT_FALSE(same_source(upstream(http), upstream(http, "another secret")));
+  EXPECT_FALSE(same_source(upstream(http), upstream(http + ", allowPrivateAddresses: true")));
+}
+
 }  // namespace
 }  // namespace proxypool::config

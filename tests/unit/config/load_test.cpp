@@ -281,9 +281,31 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"controlPlane: {tls: {mode: mtls}}\n" + kRest, "mtls"},
                     Refused{"distribution: {auth: {mode: bearer}}\n" + kRest, "bearer"},
                     Refused{upstream("", "{type: gateway}"), "gateway"},
-                    Refused{http(kUrl, ", response: {format: csv}"), "csv"},
-                    Refused{"routings: [{id: a, strategy: sequential, upstreams: [{id: u}]}]",
-                            "sequential"}));
+                    Refused{http(kUrl, ", response: {format: csv}"), "csv"}));
+
+TEST(Load, ASequentialRoutingHasItsOrderAndItsEnd) {  // R3
+  const auto loaded = load(R"(
+upstreams:
+  - {id: a, provider: {type: static, proxies: ["192.0.2.1:80"]}}
+  - {id: b, provider: {type: static, proxies: ["192.0.2.2:80"]}}
+routings:
+  - {id: r, strategy: sequential, exhaustion: stayLast, upstreams: [{id: b}, {id: a}]}
+  - {id: s, strategy: sequential, match: {ports: [1]}, upstreams: [{id: a}, {id: b}]}
+)");
+  ASSERT_TRUE(loaded.config) << loaded.format_errors();
+  EXPECT_EQ(loaded.config->routings[0].exhaustion, domain::Exhaustion::StayLast);
+  EXPECT_EQ(loaded.config->routings[0].upstreams[0].id, UpstreamId("b"));
+  EXPECT_EQ(loaded.config->routings[1].exhaustion, domain::Exhaustion::Stop);
+
+  const auto alone = load(kRest.substr(0, kRest.find("routings")) +
+                          "routings:\n  - {id: r, strategy: sequential, upstreams: [{id: list}]}\n"
+                          "  - {id: s, exhaustion: loop, upstreams: [{id: list}]}\n");
+  EXPECT_EQ(alone.errors.size(), 2U) << alone.format_errors();
+  EXPECT_THAT(alone.format_errors(),
+              HasSubstr("routings[0].upstreams: strategy sequential needs at least two upstreams"));
+  EXPECT_THAT(alone.format_errors(),
+              HasSubstr("routings[1].exhaustion: applies to strategy sequential alone"));
+}
 
 TEST(Load, SocksIsRefusedWithAClearWord) {
   const auto loaded =

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapters/http/apis.hpp"
+#include "controller/config_reload.hpp"
 #include "controller/controller.hpp"
 #include "support/recording_events.hpp"
 #include "unit/controller/stores.hpp"
@@ -53,6 +54,9 @@ class AdminPages : public contract::PoolSteps<Stores> {
       config->routings.emplace_back().id = RoutingId(std::string("to-") + id);
       config->routings.back().upstreams = {{UpstreamId(id), 1}};
     }
+    config->routings.emplace_back().id = RoutingId("turn");
+    config->routings.back().strategy = domain::Strategy::Sequential;
+    config->routings.back().upstreams = {{UpstreamId("one"), 1}, {UpstreamId("two"), 1}};
     config->clients.resize(1);
     config->clients[0].name = ClientName("caller");
     config->clients[0].gateway_secret = config::ClientSecret{SecretString(kPassword), false};
@@ -73,7 +77,18 @@ class AdminPages : public contract::PoolSteps<Stores> {
         config, {InstanceId("instance"), "", SecretString(std::string(32, 'i'))}, std::move(deps));
     EXPECT_TRUE(made);
     controller_ = *std::move(made);
-    http::add_admin(router_, nullptr, {*controller_, fixture_.clock(), "1.2.3"});
+    reload_ =
+        std::make_unique<ConfigReload>("pool.yaml", ReloadDeps{*controller_,
+                                                               fixture_.management(),
+                                                               fixture_.crypto(),
+                                                               fixture_.clock(),
+                                                               events_,
+                                                               SecretString("key"),
+                                                               [this](LoadFor) { return loaded_; },
+                                                               {}});
+    http::add_admin(
+        router_, {},
+        {*controller_, controller_->routing_operations(), *reload_, fixture_.clock(), "1.2.3"});
     step();
   }
   void step() {
@@ -84,6 +99,19 @@ class AdminPages : public contract::PoolSteps<Stores> {
     request.method_text = "GET";
     request.path = path;
     request.query = std::move(query);
+    return ask(request);
+  }
+  net::HttpResponse post(const std::string& path, const std::string& body = "",
+                         const std::string& if_match = "") {
+    net::HttpRequest request;
+    request.method_text = "POST";
+    request.path = path;
+    request.body = body;
+    if (!body.empty()) request.fields.emplace_back("Content-Type", "application/json");
+    if (!if_match.empty()) request.fields.emplace_back("If-Match", if_match);
+    return ask(request);
+  }
+  net::HttpResponse ask(const net::HttpRequest& request) {
     auto response = router_.handle(request);
     // Whatever is asked: no page names a credential.
     EXPECT_EQ(response.body.find(kPassword), std::string::npos) << response.body;
@@ -123,7 +151,9 @@ class AdminPages : public contract::PoolSteps<Stores> {
 
   test::RecordingEvents events_;
   SplitMix64 random_{1};
+  config::LoadResult loaded_;
   std::unique_ptr<Controller> controller_;
+  std::unique_ptr<ConfigReload> reload_;
   http::Router router_{fixture_.crypto()};
 };
 
@@ -139,7 +169,7 @@ TEST_F(AdminPages, StatusIsOnePageAboutEverything) {
   EXPECT_EQ(status["workers"][0]["id"], "w");
   EXPECT_EQ(status["workers"][0]["zone"], "z");
   ASSERT_EQ(status["upstreams"].size(), 2U);
-  ASSERT_EQ(status["routings"].size(), 2U);
+  ASSERT_EQ(status["routings"].size(), 3U);
   EXPECT_EQ(status["routings"][0]["upstreams"], json::array({"one"}));
   EXPECT_TRUE(status["checkers"].empty());
   // What an operator should know at once.
@@ -214,7 +244,7 @@ TEST_F(AdminPages, EveryListHasPages) {
   EXPECT_EQ(walk("/v1/workers", 6).size(), 12U);
   EXPECT_EQ(page("/v1/workers", {{"limit", "5"}})["items"].size(), 5U);
   EXPECT_EQ(walk("/v1/upstreams", 1), (std::vector<std::string>{"one", "two"}));
-  EXPECT_EQ(walk("/v1/routings", 1), (std::vector<std::string>{"to-one", "to-two"}));
+  EXPECT_EQ(walk("/v1/routings", 1), (std::vector<std::string>{"to-one", "to-two", "turn"}));
   EXPECT_TRUE(walk("/v1/checkers", 1).empty());
   // Of a worker that is gone meanwhile the list goes on after its place.
   EXPECT_EQ(page("/v1/workers", {{"cursor", "w105"}})["items"][0]["id"], "w11");
@@ -242,6 +272,80 @@ TEST_F(AdminPages, AWorkerShowsItsVersions) {
   advance(seconds(61));  // without a report its session ends
   EXPECT_EQ(page("/v1/workers/w")["live"], false);
   EXPECT_EQ(ask("/v1/workers/other").status, 404);
+}
+
+std::string tag_of(const net::HttpResponse& response) {
+  for (const auto& [name, value] : response.fields) {
+    if (name == "ETag") return value;
+  }
+  return {};
+}
+
+// CT-40, AD-2: an operator's word, under the fence of what was seen.
+TEST_F(AdminPages, ASequentialRoutingIsMovedByWhoHasSeenWhereItStands) {
+  const auto seen = ask("/v1/routings/turn");
+  EXPECT_EQ(json::parse(seen.body)["current"], "one");
+  const std::string tag = tag_of(seen);
+  EXPECT_FALSE(tag.empty());
+  const auto moved = post("/v1/routings/turn:switch", R"({"to":"two"})", tag);
+  EXPECT_EQ(moved.status, 200) << moved.body;
+  EXPECT_EQ(json::parse(moved.body)["current"], "two");
+  EXPECT_NE(tag_of(moved), tag);
+  const auto late = post("/v1/routings/turn:switch", R"({"to":"one"})", tag);
+  EXPECT_EQ(late.status, 412);
+  EXPECT_EQ(json::parse(late.body)["code"], "stale");
+  step();
+  const json routing = page("/v1/routings/turn");
+  EXPECT_EQ(routing["current"], "two");
+  ASSERT_EQ(routing["history"].size(), 1U);
+  EXPECT_EQ(routing["history"][0]["to"], "two");
+  EXPECT_EQ(routing["history"][0]["actor"], "local at 0.0.0.0");
+  EXPECT_EQ(post("/v1/routings/turn:switch", R"({"to":"one"})", "*").status, 200);
+}
+
+TEST_F(AdminPages, AWriteThatCannotBeIsRefusedWithItsReason) {
+  const auto code = [&](const std::string& path, const std::string& body,
+                        const std::string& tag = "") {
+    const auto response = post(path, body, tag);
+    return std::to_string(response.status) + " " +
+           json::parse(response.body)["code"].get<std::string>();
+  };
+  EXPECT_EQ(code("/v1/routings/turn:switch", R"({"to":"two"})", "2"), "400 bad_request");
+  EXPECT_EQ(code("/v1/routings/turn:switch", R"({"to":"two"})", "\"x\""), "400 bad_request");
+  EXPECT_EQ(code("/v1/routings/turn:switch", R"({"to":2,"why":1})"), "400 validation_failed");
+  EXPECT_EQ(code("/v1/routings/turn:switch", "[]"), "400 not_json");
+  EXPECT_EQ(code("/v1/routings/turn:switch", ""), "415 unsupported_media_type");
+  EXPECT_EQ(code("/v1/routings/to-one:switch", R"({"to":"one"})"), "400 bad_request");
+  EXPECT_EQ(code("/v1/routings/nobody:enable", ""), "404 not_found");
+  EXPECT_EQ(ask("/v1/routings/turn:switch").status, 405);
+  EXPECT_EQ(post("/v1/routings/turn:else").status, 404);
+}
+
+TEST_F(AdminPages, ARoutingIsSwitchedOffAndOnBesideTheConfiguration) {
+  EXPECT_EQ(post("/v1/routings/to-two:disable").status, 200);
+  step();
+  EXPECT_EQ(page("/v1/routings/to-two")["enabled"], false);
+  EXPECT_EQ(page("/v1/status")["warnings"].size(), 2U);
+  EXPECT_EQ(post("/v1/routings/to-two:enable").status, 200);
+  step();
+  EXPECT_EQ(page("/v1/routings/to-two")["enabled"], true);
+  EXPECT_EQ(page("/v1/routings/to-two")["history"].size(), 2U);
+}
+
+TEST_F(AdminPages, TheConfigurationIsShownWithoutSecretsAndEveryErrorIsTold) {
+  const json shown = page("/v1/config");
+  EXPECT_EQ(shown["file"], "pool.yaml");
+  EXPECT_EQ(shown["revision"], 1);
+  EXPECT_NE(shown["effective"].get<std::string>().find("id: turn"), std::string::npos);
+  loaded_.errors = {{{3, 7}, "a.b", "is wrong", "try c"}, {{}, "", "cannot be read", ""}};
+  const auto refused = post("/v1/config:reload");
+  EXPECT_EQ(refused.status, 422);
+  const json problem = json::parse(refused.body);
+  EXPECT_EQ(problem["code"], "config_invalid");
+  EXPECT_EQ(problem["errors"],
+            (json::array({{{"path", "a.b"}, {"message", "pool.yaml:3:7: is wrong (try c)"}},
+                          {{"path", ""}, {"message", "pool.yaml: cannot be read"}}})));
+  EXPECT_EQ(page("/v1/config")["rejected"], problem["errors"]);
 }
 
 }  // namespace

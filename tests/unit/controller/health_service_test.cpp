@@ -100,6 +100,37 @@ class HealthServiceTest : public contract::PoolSteps<Stores> {
   std::unique_ptr<HealthService> service_;
 };
 
+// CT-2: a check policy counts for the next checks, and a shorter interval for those that were
+// planned by the longer one.
+TEST_F(HealthServiceTest, AShorterIntervalBringsPlannedChecksForward) {
+  config_.upstreams[0].check.basic.interval = std::chrono::hours(1);
+  begin();
+  auto checker = enter("k");
+  admit(contract::batch("a", proxy_ids(1, 40)));
+  step();
+  ASSERT_TRUE(answer(checker, tasks(checker), true));
+  advance(seconds(100));
+  step();
+  EXPECT_TRUE(tasks(checker).empty());
+
+  config_.upstreams[0].check.basic.interval = seconds(30);
+  config_.upstreams[0].check.basic.target = {"198.51.100.9", 443};
+  service_->configure(std::make_shared<const config::Config>(config_));
+  std::size_t due = 0;
+  std::size_t most = 0;
+  for (int second = 0; second < 31; ++second) {
+    step();
+    const auto given = tasks(checker);
+    for (const auto& task : given) EXPECT_EQ(task.target_host, "198.51.100.9");
+    ASSERT_TRUE(answer(checker, given, true));
+    due += given.size();
+    most = std::max(most, given.size());
+    advance(seconds(1));
+  }
+  EXPECT_GE(due, 40U);
+  EXPECT_LT(most, 20U) << "not all at once";
+}
+
 TEST_F(HealthServiceTest, ARegistrationThatDoesNotFitIsRefused) {
   const auto code = [&](const ports::RegisterCheckerRequest& wrong) {
     const auto answer = service_->register_checker(wrong, {}, Deadline{});

@@ -47,6 +47,20 @@ TEST(SharedSection, ASequentialRoutingStandsAtAnUpstreamOfItsOwn) {
   EXPECT_EQ(make_shared_section(config, {}, switches).routings.at(0).current, UpstreamId("a"));
 }
 
+// CT-40: what is disabled is passed over at once; with nobody to go to, nobody begins anew.
+TEST(SharedSection, ASequentialRoutingPassesOverWhatIsDisabled) {
+  auto config = two_upstreams();
+  config.upstreams[0].enabled = false;
+  EXPECT_EQ(make_shared_section(config, {}, {}).routings.at(0).current, UpstreamId("b"));
+  config.upstreams[0].enabled = true;
+  config.upstreams[1].enabled = false;
+  Switches switches;
+  switches.routings.resize(1);
+  switches.routings[0].routing = RoutingId("r");
+  switches.routings[0].current = UpstreamId("b");
+  EXPECT_EQ(make_shared_section(config, {}, switches).routings.at(0).current, UpstreamId("b"));
+}
+
 TEST(SharedSection, EachPublicationHasTheNextRevision) {
   SharedSectionCell cell;
   EXPECT_FALSE(cell.current());

@@ -66,6 +66,15 @@ domain::SnapshotDigest digest(const domain::WorkerSnapshot& snapshot) {
   return domain::digest_of(snapshot, [&](std::string_view bytes) { return crypto->sha256(bytes); });
 }
 
+// CT-2: an upstream that the configuration no longer names drains, and no worker is told of it.
+TEST(SnapshotBuilder, WhatTheConfigurationNoLongerNamesDoesNotTravel) {
+  std::vector<ports::HeldProxy> all{held(1), held(2)};
+  all[1].proxy.upstream = UpstreamId("gone");
+  const auto snapshot = build_snapshot(shared(), std::move(all), head());
+  ASSERT_EQ(snapshot.proxies.size(), 1U);
+  EXPECT_EQ(snapshot.proxies[0].upstream, UpstreamId("a"));
+}
+
 TEST(SnapshotBuilder, ASnapshotIsTheSharedPartAndWhatTheWorkerHolds) {
   const SharedSection section = shared();
   const auto snapshot = build_snapshot(section, {held(1), held(2)}, head());

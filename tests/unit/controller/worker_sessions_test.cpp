@@ -24,7 +24,9 @@ using domain::AckStatus;
 class WorkerSessionsTest : public contract::PoolSteps<Stores> {
  protected:
   WorkerSessionsTest() {
-    shared_.publish({});
+    SharedSection section;
+    section.upstreams = {{UpstreamId("a"), true}};
+    shared_.publish(std::move(section));
     begin();
   }
   void begin() {

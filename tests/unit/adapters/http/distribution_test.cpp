@@ -33,7 +33,9 @@ class Distribution : public ::testing::Test {
  protected:
   void SetUp() override {
     auto router = std::make_unique<Router>(*crypto_);
-    add_distribution(*router, nullptr, {extractions_, events_, clock_, seconds{30}, {}});
+    add_distribution(*router, nullptr, {extractions_, events_, clock_, [] {
+                                          return DistributionNeeds::Defaults{seconds{30}, {}};
+                                        }});
     server_ = make_rest_server("test", {IpAddress::v4(0x7f000001), 0}, std::move(router));
     ASSERT_TRUE(server_->start());
   }

@@ -173,11 +173,39 @@ TEST_F(RouterTest, ASecretThatCannotBeCheckedNowIsCheckedLater) {
 }
 
 TEST_F(RouterTest, ATokenOpensAdmin) {
-  const auto guard = require_token("admin", SecretString("t0ken"), needs());
+  const auto guard = require_token("admin", {{"readToken", SecretString("t0ken"), Role::Read}},
+                                   Role::Read, needs());
   EXPECT_EQ(guarded(guard, {{"authorization", "Bearer t0ken"}}).status, 200);
   EXPECT_EQ(guarded(guard, {{"authorization", "Bearer t0ke"}}).status, 401);
   EXPECT_EQ(guarded(guard, {{"authorization", "Basic t0ken"}}).status, 401);
   EXPECT_NE(field(guarded(guard), "WWW-Authenticate").find("Bearer"), std::string::npos);
+}
+
+TEST_F(RouterTest, ATokenMayDoWhatItsRoleMay) {
+  const std::vector<RealmToken> tokens{{"readToken", SecretString("r"), Role::Read},
+                                       {"writeToken", SecretString("w"), Role::Write},
+                                       {"adminToken", SecretString("a"), Role::Admin}};
+  const auto status = [&](Role needed, const std::string& token) {
+    return guarded(require_token("admin", tokens, needed, needs()),
+                   {{"authorization", "Bearer " + token}})
+        .status;
+  };
+  EXPECT_EQ(status(Role::Read, "r"), 200);
+  EXPECT_EQ(status(Role::Read, "a"), 200);
+  EXPECT_EQ(status(Role::Write, "r"), 403);
+  EXPECT_EQ(status(Role::Write, "w"), 200);
+  EXPECT_EQ(status(Role::Admin, "w"), 403);
+  EXPECT_EQ(status(Role::Admin, "a"), 200);
+  EXPECT_EQ(status(Role::Read, "x"), 401);
+}
+
+TEST_F(RouterTest, AGuardIsExchangedWhileItServes) {
+  LiveGuard live([](Call&) { return std::optional<Refusal>(); });
+  const Guard guard = live.guard();
+  EXPECT_EQ(guarded(guard).status, 200);
+  live.set(require_requested_by());
+  EXPECT_EQ(guarded(guard).status, 403);
+  EXPECT_EQ(guarded(guard, {{"X-Requested-By", "me"}}).status, 200);
 }
 
 TEST_F(RouterTest, WithoutATokenOnlyTheOwnPageMayAsk) {
