@@ -250,7 +250,7 @@ struct RoutingConfig {
   domain::RoutingMatch match;
   domain::Strategy strategy = domain::Strategy::RoundRobin;
   domain::Balancer balancer = domain::Balancer::LeastConn;
-  std::vector<domain::RoutingUpstream> upstreams;  // empty: always direct
+  std::vector<domain::RoutingUpstream> upstreams;            // empty: always direct
   domain::Exhaustion exhaustion = domain::Exhaustion::Stop;  // strategy: sequential
   domain::OnUnavailable on_unavailable = domain::OnUnavailable::Reject;
   nanoseconds wait_timeout = seconds(10);  // onUnavailable: wait
