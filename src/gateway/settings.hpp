@@ -47,7 +47,6 @@ struct Settings {
   std::uint32_t sessions_max = 65'536;      // remembered; the one unused for longest makes room
   std::uint32_t idle_upstreams_max = 4096;  // kept connections of one thread; the oldest is closed
 
-  bool unsafe_before_send = false;
   bool reuse = true;
 
   nanoseconds head = seconds(10);  // from the first byte of a request to the end of its head

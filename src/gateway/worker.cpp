@@ -296,7 +296,9 @@ std::uint64_t Worker::sum(std::atomic<std::uint32_t> Load::*number) const noexce
 domain::RetryPolicy Worker::retry_policy(const Exchange& exchange) const noexcept {
   const bool one_way = exchange.routing == nullptr || exchange.direct;
   const std::uint32_t most = one_way ? 1 : exchange.routing->attempts_max;
-  return {std::min<std::uint32_t>(most, ExcludedProxies::kMax), settings().unsafe_before_send};
+  // Without a view its answer has begun, and nothing is repeated any more.
+  const bool unsafe = exchange.view != nullptr && exchange.view->view->policy().unsafe_before_send;
+  return {std::min<std::uint32_t>(most, ExcludedProxies::kMax), unsafe};
 }
 
 void Worker::let_go_of_view(Exchange& exchange) noexcept {

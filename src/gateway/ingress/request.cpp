@@ -251,7 +251,8 @@ void Connection::admit(const net::RequestHead& head, ViewPin& view, const Princi
   x.up = BodyFlow(head.framing(), head.content_length(), false, settings.body_bytes_max);
   if (settings.total != nanoseconds{0}) x.ends_at = worker_.now() + settings.total;
   if (x.kind == domain::RequestKind::Connect ||
-      domain::repeatable(head.method_text(), x.has_body) || settings.unsafe_before_send) {
+      domain::repeatable(head.method_text(), x.has_body) ||
+      view.view->policy().unsafe_before_send) {
     x.head.append(lane_.buffers, bytes().substr(0, head.size()));
   }
   if (worker_.access_log().next()) {

@@ -142,7 +142,7 @@ TEST_F(GatewayHttpsProxy, AFailedHandshakeIsRepeatedElsewhere) {
       peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     }
   });
-  rig_.settings.unsafe_before_send = true;
+  rig_.snapshot.policy.unsafe_before_send = true;
   start();
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(code_of(get("/")), "HTTP/1.1 200 OK");

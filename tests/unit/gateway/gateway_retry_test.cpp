@@ -100,7 +100,7 @@ TEST_F(GatewayRetry, APostThatNeverLeftIsRepeatedIfSettingsSaySo) {
     while (!peer.until("hi").empty()) peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
   });
   rig_.add({.port = closed_port()});
-  rig_.settings.unsafe_before_send = true;
+  rig_.snapshot.policy.unsafe_before_send = true;
   start();
   for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(post_), "HTTP/1.1 200 OK");
 }
