@@ -6,9 +6,8 @@
 // lease as a whole has ended, are ended a grace later (C16).
 //
 // apply() of 100,000 proxies takes 58 ms of processor time into an empty registry, 70 ms when all
-// stay and 170 ms when each is another one (74, 50 and 173 before places were looked up once and
-// what is lost was asked once); meanwhile a serving thread was away for 0.13 ms at most, as
-// tests/bench/snapshot_bench.cpp measures it on two busy cores of 2.1 GHz.
+// stay, and 170 ms when each is another one (the goal is 150); meanwhile a serving thread was away
+// for 0.13 ms at most, as tests/bench/snapshot_bench.cpp measures it on two busy cores of 2.1 GHz.
 //
 // Thread rule: any thread; apply() one thread at a time. Serving threads never wait for any of it.
 #pragma once
